@@ -1,0 +1,1 @@
+"""Conversations with language models that you do not lose, in a notebook."""
