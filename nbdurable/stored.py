@@ -19,7 +19,8 @@ Outcome = Literal["done", "max_steps", "error", "aborted"]
 class StoredEntry:
     """One entry as a store keeps it.
 
-    The author of an append fills all but ``seq n depth digest``, which the store assigns.
+    The author of an append fills all but ``seq n depth digest``, which the store assigns;
+    ``depth`` counts the entries on the path, 1 for a root.
     ``moves_leaf`` is True or False, or None for "only if its parent is the position when stored"
     (B3), which the store resolves to a bool. ``created_at`` is in microseconds UTC, costs in USD,
     times in seconds. ``preview`` has at most 120 code points. ``payload`` is JSON text.

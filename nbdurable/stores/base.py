@@ -2,7 +2,8 @@
 
 Nothing updates or deletes. Every method may be called from any thread and returns when what it
 did is stored, in the sense that a second process would read it. Every method but `close` raises
-`StoreClosed` after `close`, and `StoreError` for a fault of the medium.
+`StoreClosed` after `close`, and `StoreError` for a fault of the medium. Every method that is given
+a session, alone or in a record, raises `SessionNotFound` when the store has no such session (B8).
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Store(Protocol):
         ------
         SessionExists
             The id is taken; nothing was written.
+        EntryError
+            The id is empty or holds NUL (B9), or an entry is refused as by `append`.
         """
 
     def load_session(self, session_id: str) -> SessionRecord:
@@ -77,7 +80,8 @@ class Store(Protocol):
         SessionNotFound
             No such session.
         EntryError
-            A duplicate id, or a parent that is not in the session (B60); nothing was written.
+            A duplicate id in the whole store, a parent that is not in the session (B60), a record
+            of another session, a run started twice or ended unstarted; nothing was written.
         """
 
     def load_entries(self, session_id: str, after_n: int = 0) -> list[StoredEntry]:
@@ -124,10 +128,22 @@ class Store(Protocol):
     # -- runs and experiments ------------------------------------------------------------------
 
     def start_run(self, run: RunRecord, context: Context | None = None) -> None:
-        """Store a run's start alone, with its context when that is new."""
+        """Store a run's start alone, with its context when that is new.
+
+        Raises
+        ------
+        EntryError
+            A run of this id is stored already.
+        """
 
     def end_run(self, end: RunEnd) -> None:
-        """Store a run's end alone; a run that has one keeps the first."""
+        """Store a run's end alone; a run that has one keeps the first.
+
+        Raises
+        ------
+        EntryError
+            No run of this id was started in the session.
+        """
 
     def load_runs(self, session_id: str) -> list[tuple[RunRecord, RunEnd | None]]:
         """Return the session's runs in the order they started, each with its end if it has one."""
