@@ -70,21 +70,24 @@ class RandomPromises(ContractBase):
 def _steps() -> SearchStrategy[list[Step]]:
     from hypothesis import strategies as st
 
-    small = st.integers(0, 12)
+    small = st.sampled_from(range(13))
     draft = st.tuples(small, small, st.sampled_from([True, False, None]))
     step = st.tuples(st.sampled_from(VERBS), small, small, st.lists(draft, max_size=4))
-    return st.lists(step, min_size=5, max_size=40)
+    return st.lists(step, min_size=10, max_size=40)
 
 
 class _Twins:
-    """A store and a memory store that are told the same."""
+    """A store and a memory store that are told the same, from two sessions on."""
 
     def __init__(self, store: Store, reopen: Callable[[Store], Store | None]) -> None:
         self.store = store
         self.memory = MemoryStore()
         self._reopen = reopen
-        self._entry_ids = [new_id() for _ in range(2)]
-        self._runs = [run_of(session_id) for session_id in SESSION_IDS[:2]]
+        self._entry_ids: dict[str, list[str]] = {name: [new_id()] for name in SESSION_IDS}
+        self._runs = {session_id: [run_of(session_id)] for session_id in SESSION_IDS}
+        for session_id in SESSION_IDS[:2]:
+            for twin in (self.store, self.memory):
+                twin.create_session(session_of(session_id))
 
     def take(self, step: Step) -> None:
         """Do one step on both and compare what they answer."""
@@ -104,11 +107,12 @@ class _Twins:
     def _call(
         self, verb: str, session_id: str, which: int, drafts: list[Draft]
     ) -> Callable[[Store], object]:
-        entry_id = self._entry_ids[which % len(self._entry_ids)]
+        runs = self._runs[session_id if which else SESSION_IDS[0]]
         if verb in ("start", "append_start") and which < 9:
-            self._runs.append(run_of(session_id))
-        run = self._runs[-1 - which % 3 % len(self._runs)]
-        entries = self._entries(session_id, drafts) if drafts else []
+            runs.append(run_of(session_id))
+        run = runs[-1 - which % min(3, len(runs))]
+        entry_id = self._entry_id(session_id, which)
+        entries = self._entries(session_id, drafts)
         calls: dict[str, Callable[[Store], object]] = {
             "create": lambda store: store.create_session(session_of(session_id), entries),
             "append": lambda store: store.append(session_id, entries),
@@ -125,26 +129,39 @@ class _Twins:
         calls["plan"] = lambda store: store.save_experiment(plan)
         return calls[verb]
 
+    def _entry_id(self, session_id: str, which: int) -> str:
+        """Return a stored id of the session, or now and then one that is not."""
+        if which == 12:
+            return self._entry_ids[SESSION_IDS[0]][-1]
+        stored_ids = [row.id for row in self._rows(session_id)] or self._entry_ids[session_id]
+        return stored_ids[-1 - which % min(5, len(stored_ids))]
+
+    def _rows(self, session_id: str) -> list[StoredEntry]:
+        known = {line.session.id for line in self.memory.list_sessions()}
+        return self.memory.load_entries(session_id) if session_id in known else []
+
     def _entries(self, session_id: str, drafts: Sequence[Draft]) -> list[StoredEntry]:
-        """Return entries of mostly new ids under mostly recent parents, some of them illegal."""
-        entries = []
+        """Return entries of mostly new ids under mostly legal parents."""
+        entries: list[StoredEntry] = []
         for which_id, which_parent, moves_leaf in drafts:
-            known = self._entry_ids
-            entry_id = known[-1] if which_id == 12 else new_id()
-            parent_id = None if which_parent > 9 else known[-1 - which_parent % 4 % len(known)]
-            entries.append(
-                stored(
-                    session_id,
-                    parent_id,
-                    id=entry_id,
-                    moves_leaf=moves_leaf,
-                    cost_usd=which_id / 4,
-                    model=f"model {which_parent}",
-                    created_at=NOW - which_id,
-                    meta=which_parent % 5 == 0,
-                )
+            parent_id: str | None = self._entry_id(session_id, which_parent)
+            if which_parent in (0, 1) and entries:
+                parent_id = entries[-1].id
+            elif which_parent in (2, 3) or not self._rows(session_id):
+                parent_id = None
+            entry_id = self._entry_id(session_id, which_parent) if which_id == 12 else new_id()
+            entry = stored(
+                session_id,
+                parent_id,
+                id=entry_id,
+                moves_leaf=moves_leaf,
+                cost_usd=which_id / 4,
+                model=f"model {which_parent}",
+                created_at=NOW - which_id,
+                meta=which_parent % 5 == 0,
             )
-            known.append(entry_id)
+            entries.append(entry)
+            self._entry_ids[session_id].append(entry_id)
         return entries
 
 
