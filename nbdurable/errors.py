@@ -14,6 +14,7 @@
     │   └── CycleFound (ValueError)
     ├── EntryError (ValueError)
     │   └── BadPayload
+    ├── ToolError (ValueError)
     ├── ImportFormatError (ValueError)
     ├── RunError (RuntimeError)
     │   ├── RunActive
@@ -52,6 +53,7 @@ __all__ = [
     "StoreError",
     "StoreLocked",
     "StoreTooNew",
+    "ToolError",
     "TreeError",
     "shown",
 ]
@@ -142,6 +144,10 @@ class BadPayload(EntryError):
     def __init__(self, text: str, *, path: str = "") -> None:
         super().__init__(text)
         self.path = path
+
+
+class ToolError(NbDurableError, ValueError):
+    """A function cannot be a tool, or tools cannot stand side by side."""
 
 
 class ImportFormatError(NbDurableError, ValueError):

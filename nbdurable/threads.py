@@ -1,0 +1,59 @@
+"""Blocking code beside an event loop: each call in a daemon thread of its own.
+
+The one idea: code of the user may hang for ever, so it gets no place in a pool that others wait
+for and that the interpreter joins at its exit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_thread(fn: Callable[[], T], name: str = "nbdurable-call") -> T:
+    """Call `fn` in its own daemon thread, in a copy of this context, and return its value.
+
+    Cancelling the waiting task leaves the thread behind; what it still gives is dropped.
+    """
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[tuple[list[T], BaseException | None]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: list[T], error: BaseException | None) -> None:
+        if not outcome.done():
+            outcome.set_result((value, error))
+
+    def work() -> None:
+        value: list[T] = []
+        error: BaseException | None = None
+        try:
+            value.append(context.run(fn))
+        except BaseException as exc:  # an exit asked for here is the caller's to judge
+            error = exc
+        call_soon(loop, settle, value, error)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    value, error = await outcome
+    if error is not None:
+        raise error
+    return value[0]
+
+
+def call_soon(loop: asyncio.AbstractEventLoop, fn: Callable[..., None], *args: object) -> None:
+    """Call `fn` on `loop` from any thread; a closed loop has nobody left to tell."""
+    try:
+        loop.call_soon_threadsafe(fn, *args)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+
+
+def is_being_cancelled() -> bool:
+    """Whether the current task was asked to stop, unlike code that raises `CancelledError`."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
