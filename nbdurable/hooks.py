@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from nbdurable.blocks import Message, ToolCallBlock, ToolResultBlock
 from nbdurable.entries import Entry
-from nbdurable.errors import EntryError, RunError, shown
+from nbdurable.errors import BadPayload, EntryError, RunError, shown
 from nbdurable.inputs import as_entries
 from nbdurable.media import as_text
 from nbdurable.models.base import ModelRequest
@@ -36,13 +36,13 @@ class Hooks:
     Of several hooks each sees what the one before it left.
     """
 
-    def before_model(self, request: ModelRequest) -> ModelRequest | None | Awaitable[object]:
+    def before_model(self, request: ModelRequest) -> ModelRequest | Awaitable[object] | None:
         """Return what the model sees instead, for this call only; None changes nothing."""
         return None
 
     def before_tool(
         self, call: ToolCallBlock
-    ) -> str | dict[str, object] | None | Awaitable[object]:
+    ) -> str | dict[str, object] | Awaitable[object] | None:
         """Return None to allow a call, text to deny it, a dict to give it other arguments.
 
         An exception denies the call with its text.
@@ -51,18 +51,18 @@ class Hooks:
 
     def after_tool(
         self, call: ToolCallBlock, result: ToolResultBlock
-    ) -> ToolResultBlock | None | Awaitable[object]:
+    ) -> ToolResultBlock | Awaitable[object] | None:
         """Return what is stored and sent as the call's result; None changes nothing."""
         return None
 
     def after_step(
         self, message: Message, results: tuple[ToolResultBlock, ...]
-    ) -> None | Awaitable[None]:
+    ) -> Awaitable[None] | None:
         """Take note of a step: the model's message and its tools' results."""
         return None
 
     def before_stop(self, message: Message) -> object:
-        """Return follow-up input, as `run` takes it, or a list of such; None lets the run end.
+        """Return follow-up input, as `run` takes it, or a list of it; None lets the run end.
 
         Not asked when the run ends at ``max_steps``.
         """
@@ -122,8 +122,11 @@ class HookChain:
                 if isinstance(answer, dict):
                     call = replace(call, raw=dumps(answer))
                     continue
-            except (RunError, EntryError) as exc:
-                return _denied(call, as_text(exc.__cause__ or exc))
+            except RunError as exc:
+                cause = exc.__cause__
+                return _denied(call, as_text(cause) or type(cause).__name__)
+            except BadPayload as exc:
+                return _denied(call, f"hook {_name(method)} changed the arguments, but {exc}")
             if isinstance(answer, str):
                 return _denied(call, answer or "no reason given")
             if answer is not None:
@@ -167,7 +170,7 @@ class HookChain:
         drafts: list[Entry] = []
         for method in self._methods("before_stop"):
             answer = await _ask(method, message)
-            if answer is None:
+            if answer is None or (isinstance(answer, str) and not answer.strip()):
                 continue
             parts = answer if isinstance(answer, list | tuple) else (answer,)
             try:

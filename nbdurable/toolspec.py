@@ -145,13 +145,14 @@ def _column(parameter: inspect.Parameter, told: str | None) -> tuple[str, object
     from pydantic.fields import FieldInfo
 
     annotation: object = parameter.annotation
-    base, notes = (object, ()) if annotation is parameter.empty else (annotation, ())
+    base: object = object if annotation is parameter.empty else annotation
+    notes: tuple[object, ...] = ()
     if get_origin(annotation) is Annotated:
         base, *rest = get_args(annotation)
         notes = tuple(Field(description=note) if isinstance(note, str) else note for note in rest)
     if told:  # first, so that a description of the annotation's own wins
         notes = (Field(description=told), *notes)
-    typed = Annotated[(base, *notes)] if notes else base  # type: ignore[valid-type]
+    typed = Annotated[(base, *notes)] if notes else base
     default: object = parameter.default
     if default is parameter.empty:
         return parameter.name, typed, Field()
