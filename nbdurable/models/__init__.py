@@ -1,0 +1,45 @@
+"""Language models: the protocol, the local one, the scripted one and the way to all others."""
+
+from __future__ import annotations
+
+from nbdurable.errors import shown
+from nbdurable.models.base import Model
+
+__all__ = ["resolve_model"]
+
+
+def resolve_model(spec: Model | str) -> Model:
+    """Return the model that `spec` names.
+
+    Parameters
+    ----------
+    spec : Model or str
+        A model, ``"local"``, or a name as LiteLLM knows it, such as ``"openai/gpt-5-mini"``.
+
+    Raises
+    ------
+    TypeError
+        `spec` is neither text nor a model.
+    ValueError
+        `spec` is blank.
+    """
+    if isinstance(spec, str):
+        if not spec.strip():
+            raise ValueError(f"model name {spec!r} is blank; use 'local' or a LiteLLM name")
+        return _named(spec)
+    if not isinstance(spec, type) and isinstance(spec, Model):
+        return spec
+    raise TypeError(
+        f"model {shown(spec)} is a {type(spec).__name__}; "
+        "use 'local', a LiteLLM name or an object with the methods of Model"
+    )
+
+
+def _named(name: str) -> Model:
+    if name == "local":
+        from nbdurable.models.local import shared
+
+        return shared()
+    from nbdurable.models.litellm import LiteLLMModel
+
+    return LiteLLMModel(name)

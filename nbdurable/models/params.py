@@ -107,11 +107,16 @@ def _plain(value: object) -> Json:
     return schema() if callable(schema) else value
 
 
+def is_transport(name: str) -> bool:
+    """Return whether a parameter is known to say how to reach a provider, not what to ask it."""
+    return name in PASSED_ON or name.startswith(_PREFIXES)
+
+
 def warn_unknown(params: Mapping[str, object], stacklevel: int = 3) -> None:
     """Warn of each name that no provider is known to take, with the nearest known one (B25)."""
     known = RECORDED | PASSED_ON
     for name in params:
-        if name in known or name.startswith(_PREFIXES):
+        if name in RECORDED or is_transport(name):
             continue
         near = difflib.get_close_matches(name, sorted(known), n=1)
         hint = f"did you mean {near[0]!r}?" if near else "it is passed on as it is"
