@@ -1,7 +1,378 @@
-"""The handle of a run; see `loop` for what it runs."""
+"""The handle of a run: a log of events that any number of readers follow at their own pace.
+
+Owns the log, the ways to read it and the questions a run asks. Does not own what the run does
+(`loop`). The one idea: the log is written before any reader is woken, a reader never holds up the
+run, and the run never waits for a reader (B17).
+"""
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import Any, Literal
+
+from nbdurable.blocks import Message, Usage
+from nbdurable.entries import Entry, MessageEntry
+from nbdurable.errors import NbDurableError, RunError
+from nbdurable.events import Event
+
+RunOutcome = Literal["done", "max_steps", "error", "aborted", "interrupted"]
+BEAT_S = 0.2  # a sleeping reader looks up this often, so that an interrupt gets through
+LAST_WORDS_S = 5.0  # how long an interrupted reader waits for the partial answer to be stored
+
 
 class Run:
-    """One call of the loop, from input to the last reply."""
+    """One call of the loop, from input to the last reply.
+
+    Iterate it for events (`for`, `async for`), call `stream()` for text, `wait()` or ``await`` it
+    to its end. Reading again starts from the first event; leaving an iteration does not stop the
+    run, `cancel()` does. A failed run raises from each of these, with the run as ``.run``.
+    """
+
+    def __init__(
+        self, run_id: str, *, model: str | None = None, moves: bool = True, leaf_id: str | None
+    ) -> None:
+        self.run_id = run_id
+        self.model = model
+        self.is_detached = not moves
+        self.outcome: RunOutcome | None = None
+        self.is_shown = False
+        self._failure: BaseException | None = None
+        self.start_leaf_id = leaf_id
+        self._leaf_id = leaf_id
+        self._log: list[Event] = []
+        self._entries: list[Entry] = []
+        self._input_ids: tuple[str, ...] = ()
+        self._changed = threading.Condition()
+        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+        self._is_done = False
+        self._cancel: Callable[[], None] | None = None
+        self._is_cancelled = False
+        self._then: Callable[..., Run] | None = None
+        self._questions: list[Question] = []
+        self.seconds: float | None = None
+
+    # -- what it gave --------------------------------------------------------------------------
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the run has ended, in whatever way."""
+        return self._is_done
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events so far."""
+        with self._changed:
+            return tuple(self._log)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries stored so far, input first."""
+        with self._changed:
+            return tuple(self._entries)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of `entries`."""
+        return tuple(entry.message for entry in self.entries if isinstance(entry, MessageEntry))
+
+    @property
+    def text(self) -> str:
+        """The text of the last answer; empty when there is none."""
+        for entry in reversed(self.entries):
+            if isinstance(entry, MessageEntry) and entry.role == "assistant":
+                return entry.text
+        return ""
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens summed over the run's answers, as far as they are known."""
+        known = (message.reply.usage for message in self._answers() if message.reply)
+        return sum((usage for usage in known if usage), Usage())
+
+    @property
+    def cost(self) -> float | None:
+        """USD summed over the run's answers, or None when one of them is unknown."""
+        costs = [message.reply.cost_usd for message in self._answers() if message.reply]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known and len(known) == len(costs) else None
+
+    def _answers(self) -> Iterator[Message]:
+        return (message for message in self.messages if message.role == "assistant")
+
+    @property
+    def leaf_id(self) -> str | None:
+        """The last stored entry of the run, or where it started."""
+        return self._leaf_id
+
+    @property
+    def input_ids(self) -> tuple[str, ...]:
+        """The ids of the stored input entries."""
+        return self._input_ids
+
+    @property
+    def error(self) -> str | None:
+        """The text of what ended the run, or None."""
+        return None if self._failure is None else str(self._failure) or repr(self._failure)
+
+    def __repr__(self) -> str:
+        state = self.outcome or "running"
+        return f"<Run {self.run_id} {state}, model {self.model}, {len(self._entries)} entries>"
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Event]:
+        at = 0
+        try:
+            while True:
+                batch, done = self._next(at)
+                yield from batch
+                at += len(batch)
+                if done and not batch:
+                    self._raise()
+                    return
+        except KeyboardInterrupt:
+            self._stop_for_reader()
+            raise
+
+    def _next(self, at: int, beats: int | None = None) -> tuple[list[Event], bool]:
+        """Return what came after `at`, waiting for it at most `beats` beats."""
+        with self._changed:
+            while at >= len(self._log) and not self._is_done and not self._has_question():
+                if beats == 0:
+                    break
+                self._changed.wait(BEAT_S)
+                beats = None if beats is None else beats - 1
+            batch, done = self._log[at:], self._is_done
+        self._ask()
+        return batch, done
+
+    def read(self, on_event: Callable[[Event], None], on_quiet: Callable[[], None]) -> None:
+        """Call `on_event` for each event and `on_quiet` when none comes, until the run ends."""
+        at = 0
+        try:
+            while True:
+                batch, done = self._next(at, beats=1)
+                for event in batch:
+                    on_event(event)
+                at += len(batch)
+                if done and not batch:
+                    return self._raise()
+                if not batch:
+                    on_quiet()
+        except KeyboardInterrupt:
+            self._stop_for_reader()
+            raise
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        at, woken = 0, asyncio.Event()
+        waiter = (asyncio.get_running_loop(), woken)
+        with self._changed:
+            self._waiters.append(waiter)
+        try:
+            while True:
+                with self._changed:
+                    batch, done = self._log[at:], self._is_done
+                    woken.clear()
+                self._ask()
+                for event in batch:
+                    yield event
+                at += len(batch)
+                if not batch:
+                    if done:
+                        self._raise()
+                        return
+                    await _beat(woken)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            self.cancel()  # how ipykernel interrupts a cell that awaits
+            raise
+        finally:
+            with self._changed:
+                self._waiters.remove(waiter)
+
+    def stream(self) -> TextStream:
+        """Return the answer's text in pieces, for ``for`` or ``async for``."""
+        return TextStream(self)
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        return self._finished().__await__()
+
+    async def _finished(self) -> Run:
+        async for _ in self:
+            pass
+        return self
+
+    def wait(self, timeout_s: float | None = None) -> Run:
+        """Block until the run has ended, and return it.
+
+        Raises
+        ------
+        ModelError, StoreError
+            What ended the run, with the run as ``.run``.
+        TimeoutError
+            The run still goes on after `timeout_s` seconds; it is left alone.
+        """
+        try:
+            self._wait_done(timeout_s)
+        except KeyboardInterrupt:
+            self._stop_for_reader()
+            raise
+        if not self._is_done:
+            raise TimeoutError(f"run {self.run_id} still goes on after {timeout_s} s")
+        self._raise()
+        return self
+
+    def _wait_done(self, timeout_s: float | None) -> None:
+        left = float("inf") if timeout_s is None else timeout_s
+        while not self._is_done and left > 0:
+            with self._changed:
+                if not self._is_done and not self._has_question():
+                    self._changed.wait(min(BEAT_S, left))
+            self._ask()
+            left -= BEAT_S
+
+    def _stop_for_reader(self) -> None:
+        """Cancel for an interrupted reader, and wait until what came is stored."""
+        self.cancel()
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_done, LAST_WORDS_S)
+
+    def _raise(self) -> None:
+        if self._failure is not None and self.outcome != "aborted":
+            raise self._failure
+        if isinstance(self._failure, KeyboardInterrupt):
+            raise self._failure
+
+    def cancel(self) -> None:
+        """Stop the run and return at once; what came is kept as an aborted answer."""
+        self._is_cancelled = True
+        if self._cancel is not None and not self._is_done:
+            self._cancel()
+
+    def then(self, *input: object, **options: Any) -> Run:
+        """Run `input` at this run's end, wherever the session's leaf is; options as for ``run``.
+
+        Raises
+        ------
+        RunError
+            This run has not ended, or no session stands behind it.
+        """
+        if not self._is_done:
+            raise RunError(f"run {self.run_id} still goes on; wait() for it before then()")
+        if self._then is None:
+            raise RunError(f"run {self.run_id} has no open session; use session.run(..., at=run)")
+        return self._then(self, *input, **options)
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def _has_question(self) -> bool:
+        return any(question.is_open for question in self._questions)
+
+    def _ask(self) -> None:
+        """Put an open question to the person at this reader (B29)."""
+        for question in list(self._questions):
+            if question.claim():
+                question.answer(_confirm(question.text))
+
+    def answer(self, call_id: str, allow: bool) -> None:
+        """Answer the open question about a tool call, as a button does."""
+        for question in list(self._questions):
+            if question.call_id == call_id and question.claim():
+                question.answer(allow)
+
+    # -- written by the loop -------------------------------------------------------------------
+
+    def _emit(self, event: Event) -> None:
+        with self._changed:
+            self._log.append(event)
+            if event.entries:
+                self._entries.extend(event.entries)
+                self._leaf_id = event.leaf_id
+            self._wake()
+
+    def _put_question(self, question: Question) -> None:
+        with self._changed:
+            self._questions.append(question)
+            self._wake()
+
+    def _finish(
+        self, outcome: RunOutcome, failure: BaseException | None, seconds: float | None
+    ) -> None:
+        if isinstance(failure, NbDurableError):
+            failure.run = self  # type: ignore[attr-defined]
+        with self._changed:
+            self.outcome, self._failure, self.seconds = outcome, failure, seconds
+            self._is_done = True
+            self._wake()
+
+    def _wake(self) -> None:
+        self._changed.notify_all()
+        for loop, woken in self._waiters:
+            if woken.is_set():
+                continue
+            try:
+                loop.call_soon_threadsafe(woken.set)
+            except RuntimeError:
+                continue  # that reader's loop is closed
+
+
+class TextStream:
+    """The text of a run's answers, piece by piece."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __iter__(self) -> Iterator[str]:
+        return (event.text for event in self._run if _is_text(event))
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for event in self._run:
+            if _is_text(event):
+                yield event.text
+
+
+class Question:
+    """Whether a tool may run; the first reader, or button, to claim it answers it."""
+
+    def __init__(self, call_id: str, text: str, reply: Callable[[bool], None]) -> None:
+        self.call_id = call_id
+        self.text = text
+        self._reply = reply
+        self._lock = threading.Lock()
+        self.is_open = True
+
+    def claim(self) -> bool:
+        """Take the question; False when another has."""
+        with self._lock:
+            was_open, self.is_open = self.is_open, False
+        return was_open
+
+    def answer(self, allow: bool) -> None:
+        """Send the answer to the run."""
+        self._reply(allow)
+
+
+def _is_text(event: Event) -> bool:
+    return event.type == "message_update" and bool(event.text)
+
+
+def _confirm(text: str) -> bool:
+    try:
+        return input(f"{text} [y/N] ").strip().lower() in ("y", "yes")
+    except (EOFError, OSError, RuntimeError):  # no one to ask: ipykernel raises a RuntimeError
+        return False
+
+
+async def _beat(woken: asyncio.Event) -> None:
+    """Wait for the event, but look up regularly (ipython/ipykernel#881)."""
+    try:
+        await asyncio.wait_for(woken.wait(), BEAT_S)
+    except TimeoutError:
+        return
+
+
+def failed_at_call(run: Run, error: RunError) -> RunError:
+    """Return `error` carrying a run that ended before it began (B26)."""
+    run._finish("error", error, 0.0)
+    return error

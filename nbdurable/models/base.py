@@ -178,6 +178,8 @@ class Assembly:
     def add(self, delta: Delta) -> None:
         """Take one delta."""
         match delta:
+            case TextDelta(text=""):
+                return
             case TextDelta():
                 self._open("text").parts.append(delta.text)
             case ThinkingDelta():

@@ -1,0 +1,51 @@
+"""The one background thread with one event loop.
+
+Owns where runs are executed: never on the kernel's own loop, which stands still while a cell
+computes. The thread is a daemon, so that it never holds up the end of a process; what must last is
+already in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_pid: int | None = None
+_keep: set[asyncio.Task[None]] = set()
+
+
+def background_loop() -> asyncio.AbstractEventLoop:
+    """Return this process's background event loop, started at the first call.
+
+    A forked child has no thread of its parent's: it gets a loop of its own.
+    """
+    global _loop, _pid
+    with _lock:
+        if _loop is None or _pid != os.getpid():
+            _loop, _pid = asyncio.new_event_loop(), os.getpid()
+            thread = threading.Thread(target=_loop.run_forever, name="nbdurable-loop", daemon=True)
+            thread.start()
+        return _loop
+
+
+def submit(work: Coroutine[Any, Any, None]) -> None:
+    """Start `work` on the background loop, with the caller's context variables.
+
+    The copy carries ipykernel's output parent, so that what a tool prints lands in the cell that
+    started the run.
+    """
+    loop = background_loop()
+    context = contextvars.copy_context()
+
+    def start() -> None:
+        task = loop.create_task(work)
+        _keep.add(task)  # the loop itself holds tasks only weakly
+        task.add_done_callback(_keep.discard)
+
+    loop.call_soon_threadsafe(start, context=context)

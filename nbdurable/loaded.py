@@ -1,0 +1,311 @@
+"""What this process knows of one session: its entries, its position, its activity.
+
+Owns the in-memory image of a session and keeps it equal to the store (B11, B21): every change goes
+to the store first and comes back from it. All handles of one session in one process share one
+image; each has its own leaf. Does not own verbs (`session`) or the loop.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from nbdurable.codec import blobs_in, decode, encode
+from nbdurable.entries import CustomEntry, Entry, MessageEntry
+from nbdurable.errors import EntryNotFound, RunActive, shown
+from nbdurable.ids import Clock, IdMaker, as_datetime, now_us
+from nbdurable.stored import Context, Move, RunEnd, RunRecord, StoredEntry
+from nbdurable.tree import Tree
+
+if TYPE_CHECKING:
+    from nbdurable.run import Run
+    from nbdurable.stores.base import Store
+
+
+class Leaf:
+    """Where the next append of one handle, or of one detached run, attaches.
+
+    Its lock is held from reading the leaf to storing what attaches there, so that two appends of
+    one handle never become siblings by accident.
+    """
+
+    __slots__ = ("id", "lock")
+
+    def __init__(self, entry_id: str | None) -> None:
+        self.id = entry_id
+        self.lock = threading.Lock()
+
+
+class Loaded:
+    """One session's image; safe to use from any thread.
+
+    ``position`` is where a fresh handle resumes (B3): an entry id, or None for the root.
+    """
+
+    def __init__(
+        self, store: Store, session_id: str, clock: Clock = now_us, new_id: IdMaker | None = None
+    ) -> None:
+        self.store = store
+        self.session_id = session_id
+        self.clock = clock
+        self.new_id = new_id or IdMaker(clock)
+        self.tree: Tree[StoredEntry] = Tree()
+        self.handles = 0
+        self.foreground: Run | None = None
+        self._lock = threading.RLock()
+        self._decoded: dict[str, Entry] = {}
+        self._spoken: dict[str | None, list[Entry]] = {}  # ephemeral, by the entry said after
+        self._by_n: list[str] = []
+        self._position: tuple[int, str | None] = (0, None)
+        self._last_move = 0
+        self._contexts: set[str] = set()
+        self.record = store.load_session(session_id)
+        self.refresh()
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Read what others added since, entries by ``n`` and moves by ``seq`` (B11)."""
+        with self._lock:
+            after_n, after_move = len(self._by_n), self._last_move
+        entries = self.store.load_entries(self.session_id, after_n)
+        moves = self.store.load_moves(self.session_id, after_move)
+        self._take(entries, moves)
+
+    def _take(self, entries: Iterable[StoredEntry], moves: Iterable[Move] = ()) -> None:
+        with self._lock:
+            fresh = [entry for entry in entries if entry.n > len(self._by_n)]
+            self.tree.add(fresh)
+            self._by_n.extend(entry.id for entry in fresh)
+            for entry in fresh:
+                if entry.moves_leaf:
+                    self._position = max(self._position, (entry.seq, entry.id), key=_seq)
+            for move in moves:
+                self._last_move = max(self._last_move, move.seq)
+                self._position = max(self._position, (move.seq, move.entry_id), key=_seq)
+
+    @property
+    def position(self) -> str | None:
+        """The entry where the session resumes; None is the root."""
+        return self._position[1]
+
+    @property
+    def count(self) -> int:
+        """How many entries are stored, as far as known here."""
+        return len(self._by_n)
+
+    def id_of(self, n: int) -> str | None:
+        """Return the id of ordinal `n`, or None."""
+        return self._by_n[n - 1] if 1 <= n <= len(self._by_n) else None
+
+    def stored(self, entry_id: str) -> StoredEntry:
+        """Return an entry as stored, or raise `EntryNotFound`."""
+        found = self.tree.get(entry_id)
+        if found is None:
+            raise EntryNotFound(
+                f"entry {shown(entry_id)} is not in session {shown(self.session_id)} "
+                f"({self.count} entries); see session.entries()",
+                entry_id=entry_id,
+            )
+        return found
+
+    def entry(self, entry_id: str) -> Entry:
+        """Return an entry decoded; custom ones afresh each time, as their fields may be mutable."""
+        cached = self._decoded.get(entry_id)
+        if cached is not None:
+            return cached
+        entry = decode(self.stored(entry_id), self.store.get_blob)
+        if not isinstance(entry, CustomEntry):
+            self._decoded[entry_id] = entry
+        return entry
+
+    def path(self, leaf_id: str | None) -> list[Entry]:
+        """Return the entries from the root to `leaf_id`, oldest first."""
+        if leaf_id is None:
+            return []
+        with self._lock:
+            ids = [entry.id for entry in self.tree.path(leaf_id)]
+        return [self.entry(entry_id) for entry_id in ids]
+
+    def all_entries(self) -> list[Entry]:
+        """Return every entry by ``seq``, ephemeral ones where they were said (B35)."""
+        with self._lock:
+            ids, spoken = list(self._by_n), {key: list(said) for key, said in self._spoken.items()}
+        found = spoken.get(None, [])
+        for entry_id in ids:
+            found.append(self.entry(entry_id))
+            found.extend(spoken.get(entry_id, ()))
+        return found
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def append(
+        self,
+        drafts: Sequence[Entry],
+        leaf: Leaf,
+        *,
+        run_id: str | None = None,
+        moves: bool = True,
+        start: RunRecord | None = None,
+        end: Callable[[str | None], RunEnd] | None = None,
+        ids: Sequence[str] = (),
+    ) -> list[Entry]:
+        """Store drafts one under the other from `leaf` on, all or nothing, and move the leaf.
+
+        Ephemeral drafts are remembered where they were said, not stored. `start` gets the leaf and
+        the input ids filled in; `end` is called with the last id. `ids` are ids chosen before.
+
+        Raises
+        ------
+        StoreError, BadPayload, EntryError
+            Nothing was stored, nothing changed here.
+        """
+        with leaf.lock:
+            parent, made, spoken = leaf.id, [], []
+            now = self.clock()
+            for at, draft in enumerate(drafts):
+                if isinstance(draft, MessageEntry) and draft.ephemeral:
+                    spoken.append((parent, self._spoken_form(draft, parent, run_id, now)))
+                    continue
+                stored = encode(
+                    draft,
+                    id=ids[at] if at < len(ids) else self.new_id(),
+                    session_id=self.session_id,
+                    parent_id=parent,
+                    created_at=now,
+                    run_id=run_id,
+                    moves_leaf=_moves(draft, moves),
+                )
+                made.append(stored)
+                parent = stored.id
+            self._keep_blobs(drafts)
+            if start is not None:
+                start = replace(start, start_leaf_id=leaf.id, input_ids=tuple(e.id for e in made))
+            kept = self.store.append(
+                self.session_id, made, start=start, end=end(parent) if end else None
+            )
+            self._take_own(kept)
+            leaf.id = parent
+            with self._lock:
+                for after, entry in spoken:
+                    self._spoken.setdefault(after, []).append(entry)
+        return [self.entry(stored.id) for stored in kept]
+
+    def _keep_blobs(self, drafts: Sequence[Entry]) -> None:
+        for draft in drafts:
+            for blob in blobs_in(draft):
+                self.store.put_blob(blob.sha256, blob.read())
+
+    def _take_own(self, kept: Sequence[StoredEntry]) -> None:
+        if not kept:
+            return
+        if kept[0].n > len(self._by_n) + 1:  # others appended in between
+            self._take(self.store.load_entries(self.session_id, len(self._by_n)))
+        self._take(kept)
+
+    def _spoken_form(
+        self, draft: MessageEntry, parent: str | None, run_id: str | None, now: int
+    ) -> Entry:
+        return replace(
+            draft,
+            id=self.new_id(),
+            parent_id=parent,
+            created_at=as_datetime(now),
+            run_id=run_id,
+        )
+
+    def spoken_in(self, run_id: str) -> dict[str | None, list[Entry]]:
+        """Return the ephemeral input of a run, by the entry after which it was said."""
+        with self._lock:
+            found = {
+                after: [entry for entry in said if entry.run_id == run_id]
+                for after, said in self._spoken.items()
+            }
+        return {after: said for after, said in found.items() if said}
+
+    def spoken(self, entry_id: str) -> bool:
+        """Whether `entry_id` is that of an ephemeral entry said in this process."""
+        with self._lock:
+            return any(entry.id == entry_id for said in self._spoken.values() for entry in said)
+
+    def save_context(self, context: Context) -> None:
+        """Keep a context, if this process has not stored it for this session yet."""
+        if context.digest not in self._contexts:
+            self.store.save_context(context)
+            self._contexts.add(context.digest)
+
+    def move(self, entry_id: str | None) -> None:
+        """Store a move of the position."""
+        move = self.store.move(self.session_id, entry_id, self.clock())
+        with self._lock:
+            self._last_move = max(self._last_move, move.seq)
+            self._position = max(self._position, (move.seq, move.entry_id), key=_seq)
+
+    # -- activity ------------------------------------------------------------------------------
+
+    def claim(self, run: Run) -> None:
+        """Make `run` the foreground run of this session in this process, or raise `RunActive`."""
+        with self._lock:
+            self.check_idle()
+            self.foreground = run
+
+    def release(self, run: Run) -> None:
+        """Let the next foreground run begin."""
+        with self._lock:
+            if self.foreground is run:
+                self.foreground = None
+
+    def check_idle(self) -> None:
+        """Raise `RunActive` while a foreground run goes on (B18)."""
+        active = self.foreground
+        if active is not None:
+            error = RunActive(
+                f"session {shown(self.session_id)} has run {active.run_id} going on in this "
+                "process; wait() for it, cancel() it, or start with move=False"
+            )
+            error.run = active
+            raise error
+
+
+def _seq(position: tuple[int, str | None]) -> int:
+    return position[0]
+
+
+def _moves(draft: Entry, moves: bool) -> bool | None:
+    """Whether a draft moves the position: messages do, custom entries only from it (B3)."""
+    if not moves:
+        return False
+    return None if isinstance(draft, CustomEntry) else True
+
+
+# -- one image per session and store -----------------------------------------------------------
+
+_images: WeakKeyDictionary[Store, dict[str, Loaded]] = WeakKeyDictionary()
+_images_lock = threading.Lock()
+
+
+def load(store: Store, session_id: str, clock: Clock = now_us) -> Loaded:
+    """Return the process's image of a session, refreshed; count one handle more."""
+    with _images_lock:
+        image = _images.setdefault(store, {}).get(session_id)
+        if image is not None:
+            image.handles += 1
+    if image is not None:
+        image.refresh()
+        return image
+    fresh = Loaded(store, session_id, clock)
+    with _images_lock:
+        image = _images.setdefault(store, {}).setdefault(session_id, fresh)
+        image.handles += 1
+    return image
+
+
+def unload(image: Loaded) -> None:
+    """Count one handle less; the last one forgets the image."""
+    with _images_lock:
+        image.handles -= 1
+        if image.handles <= 0:
+            _images.get(image.store, {}).pop(image.session_id, None)

@@ -1,0 +1,347 @@
+"""The loop of a run: model, tools, model again, every message stored before it is told.
+
+Owns the order of B13 and the ends of B22-B25. Does not own reading (`run`), verbs (`session`) or
+what a tool does (`toolstep`, `tools`). The one idea: only the model call and the tool bodies can
+be cancelled; a store call never is, so that cancelling tears nothing (B23).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import cast
+
+from nbdurable.blocks import Message, Reply, ToolResultBlock, Usage
+from nbdurable.budget import Budget
+from nbdurable.entries import Entry, MessageEntry
+from nbdurable.errors import BudgetExceeded, NbDurableError, RunError
+from nbdurable.events import Event
+from nbdurable.hooks import HookChain
+from nbdurable.loaded import Leaf, Loaded
+from nbdurable.modelcall import ModelCall, cancelled_error
+from nbdurable.models.base import Model, ModelRequest
+from nbdurable.run import Run
+from nbdurable.settings import Settings
+from nbdurable.stored import Context, Outcome, RunEnd, RunRecord
+from nbdurable.threads import in_thread
+from nbdurable.tools import Tool
+from nbdurable.toolstep import ToolStep, own_calls
+from nbdurable.views import View, model_view
+from nbdurable.wire import dumps
+
+log = logging.getLogger("nbdurable")
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """All that a run needs, settled at the call."""
+
+    image: Loaded
+    run: Run
+    leaf: Leaf
+    record: RunRecord
+    context: Context
+    input: tuple[Entry, ...]
+    settings: Settings
+    refuse_repeats: bool = False
+    prepare: Callable[[Loop], Awaitable[None]] | None = None
+    on_compacted: Callable[[Entry], None] | None = None
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def model(self) -> Model:
+        """The model that answers."""
+        return self.settings.model
+
+    @property
+    def hooks(self) -> HookChain:
+        """The application's hooks."""
+        return self.settings.hooks
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools on offer."""
+        return self.settings.tools
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """The names of the tools with effects."""
+        return frozenset(tool.name for tool in self.tools if tool.effects)
+
+
+class Loop:
+    """One run of a job, on the background loop."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.step = 0
+        self.is_ended = False  # the run's end is stored
+        self._began = time.monotonic()
+        self._usage = Usage()
+        self._costs: list[float | None] = []
+
+    async def run(self) -> None:
+        """Run to the end, whatever it is; never raises."""
+        job, outcome, failure = self.job, "error", None
+        try:
+            await self._store_input()
+            outcome = await self._steps()
+        except Stopped as stop:
+            outcome, failure = stop.outcome, stop.cause
+        except Exception as exc:
+            failure = exc
+            if not isinstance(exc, NbDurableError):
+                log.exception("run %s failed", job.record.id)
+                failure = RunError(f"run {job.record.id} failed: {type(exc).__name__}: {exc}")
+                failure.__cause__ = exc
+        await self._end_alone(outcome, failure)  # type: ignore[arg-type]
+        text = None if failure is None else str(failure) or type(failure).__name__
+        self.emit(
+            "agent_error" if outcome in ("error", "aborted") else "agent_end",
+            outcome=outcome,
+            error=text,
+            usage=self._usage,
+            cost_usd=self.cost,
+            seconds=self.seconds,
+        )
+        job.image.release(job.run)
+        job.run._finish(outcome, failure, self.seconds)  # type: ignore[arg-type]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self._began
+
+    @property
+    def cost(self) -> float | None:
+        """USD of the answers so far, or None when one is unknown."""
+        known = [cost for cost in self._costs if cost is not None]
+        return sum(known) if known and len(known) == len(self._costs) else None
+
+    def emit(self, type: str, **values: object) -> None:
+        """Write an event to the run's log."""
+        job = self.job
+        self.job.run._emit(
+            Event(
+                type=type,  # type: ignore[arg-type]
+                run_id=job.record.id,
+                leaf_id=values.pop("leaf_id", job.leaf.id),  # type: ignore[arg-type]
+                step=self.step,
+                **values,  # type: ignore[arg-type]
+            )
+        )
+
+    # -- input and steps -----------------------------------------------------------------------
+
+    async def _store_input(self) -> None:
+        job = self.job
+        if job.prepare is not None:
+            await job.prepare(self)
+        await in_thread(partial(job.image.save_context, job.context))
+        entries = await in_thread(
+            partial(
+                job.image.append,
+                job.input,
+                job.leaf,
+                run_id=job.record.id,
+                moves=job.record.moves,
+                start=job.record,
+            )
+        )
+        job.run._input_ids = tuple(entry.id for entry in entries)
+        self.emit("agent_start", entries=tuple(entries))
+
+    async def _steps(self) -> Outcome:
+        while True:
+            self.step += 1
+            self.emit("step_start")
+            is_last = self.step >= self.job.settings.max_steps
+            entry = await self._answer(is_last)
+            calls = own_calls(entry.message)
+            results: tuple[ToolResultBlock, ...] = ()
+            if calls:
+                results = await ToolStep(self, entry, is_last).run()
+                if self.job.cancelled.is_set():
+                    raise Stopped("aborted", cancelled_error())
+            self.emit("step_end")
+            await self.job.hooks.after_step(entry.message, results)
+            if calls and is_last:
+                return "max_steps"
+            if not calls and not await self._follow_up(entry, is_last):
+                return "done"
+
+    async def _follow_up(self, entry: MessageEntry, is_last: bool) -> bool:
+        """Ask `before_stop` for more input and store it (B32)."""
+        job = self.job
+        if is_last or not job.hooks.wants("before_stop"):
+            return False
+        more = await job.hooks.before_stop(entry.message)
+        if not more:
+            return False
+        await in_thread(
+            partial(job.image.append, more, job.leaf, run_id=job.record.id, moves=job.record.moves)
+        )
+        return True
+
+    # -- one model call ------------------------------------------------------------------------
+
+    async def _answer(self, is_last: bool) -> MessageEntry:
+        """Call the model once and store what it said; raise `Stopped` when that ends the run."""
+        job = self.job
+        request = await job.hooks.before_model(self.request())
+        if job.cancelled.is_set():
+            raise Stopped("aborted", None)
+        held = self.hold_budget(request)
+        call = ModelCall(self, request)
+        self.emit("message_start")
+        failure = await call.run()
+        self.settle_budget(held, call.cost_usd(failure))
+        if failure is None:
+            goes_on = own_calls(call.message()) or (job.hooks.wants("before_stop") and not is_last)
+            ends = not goes_on
+            return await self._store_answer(call, "done" if ends else None, None)
+        if not call.assembly.is_empty:
+            await self._store_answer(call, call.outcome, failure)
+        raise Stopped(call.outcome, failure)
+
+    def request(self) -> ModelRequest:
+        """Return the request for the leaf as it is now."""
+        job = self.job
+        view = view_of(job.image, job.leaf.id, job.model.name, job.record.id, job.effects)
+        if view.messages and view.messages[-1].role == "assistant":
+            raise RunError(
+                "the path ends in a finished reply, so there is nothing to answer; give input"
+            )
+        return job.settings.request(view.messages)
+
+    def view_messages(self, path: list[Entry], drafts: tuple[Entry, ...]) -> tuple[Message, ...]:
+        """Return what the model would read of a path with drafts below it."""
+        job = self.job
+        return model_view([*path, *drafts], model=job.model.name, effects=job.effects).messages
+
+    async def _store_answer(
+        self, call: ModelCall, outcome: Outcome | None, failure: BaseException | None
+    ) -> MessageEntry:
+        message = call.message(outcome, failure)
+        self.count(message)
+        reply = message.reply or Reply()
+        entry = await self.store_message(
+            MessageEntry(message=message), outcome, failure, ids=(call.entry_id,)
+        )
+        self.emit(
+            "message_end",
+            entries=(entry,),
+            leaf_id=entry.id,
+            message=message,
+            usage=reply.usage,
+            cost_usd=reply.cost_usd,
+            seconds=reply.seconds,
+        )
+        return entry
+
+    async def store_message(
+        self,
+        draft: MessageEntry,
+        outcome: Outcome | None = None,
+        failure: BaseException | None = None,
+        ids: Sequence[str] = (),
+    ) -> MessageEntry:
+        """Append one message at the leaf, with the run's end when `outcome` is given."""
+        job = self.job
+
+        def end(leaf_id: str | None) -> RunEnd:
+            return self.end(outcome or "done", leaf_id, failure)
+
+        stored = await in_thread(
+            partial(
+                job.image.append,
+                (draft,),
+                job.leaf,
+                run_id=job.record.id,
+                moves=job.record.moves,
+                end=end if outcome else None,
+                ids=ids,
+            )
+        )
+        self.is_ended = outcome is not None
+        return cast(MessageEntry, stored[0])
+
+    # -- ends and budgets ----------------------------------------------------------------------
+
+    def end(self, outcome: Outcome, leaf_id: str | None, failure: BaseException | None) -> RunEnd:
+        """Return the record of the run's end as things stand."""
+        return RunEnd(
+            run_id=self.job.record.id,
+            session_id=self.job.image.session_id,
+            outcome=outcome,
+            created_at=self.job.image.clock(),
+            leaf_id=leaf_id,
+            error=None if failure is None else str(failure) or type(failure).__name__,
+            steps=self.step,
+            seconds=self.seconds,
+            usage_json=dumps(self._usage.to_dict()),
+            cost_usd=self.cost,
+        )
+
+    async def _end_alone(self, outcome: Outcome, failure: BaseException | None) -> None:
+        """Store the end of a run that no message carried."""
+        job = self.job
+        if self.is_ended or (self.step == 0 and not job.run.events):
+            return
+        try:
+            await in_thread(
+                partial(job.image.store.end_run, self.end(outcome, job.leaf.id, failure))
+            )
+        except NbDurableError:
+            log.exception("the end of run %s could not be stored", job.record.id)
+
+    def count(self, message: Message) -> None:
+        """Add an answer's tokens and cost to the run's."""
+        reply = message.reply
+        self._usage += (reply.usage if reply else None) or Usage()
+        self._costs.append(reply.cost_usd if reply else None)
+
+    def hold_budget(self, request: ModelRequest) -> list[tuple[Budget, float]]:
+        """Set aside what a call can cost, in every budget, or raise `BudgetExceeded`."""
+        held: list[tuple[Budget, float]] = []
+        try:
+            for budget in self.job.settings.budgets:
+                most = self.job.model.max_cost_usd(request)
+                held.append((budget, budget.hold(most, self.job.model.name)))
+        except BudgetExceeded:
+            self.settle_budget(held, 0.0)
+            raise
+        return held
+
+    def settle_budget(self, held: list[tuple[Budget, float]], cost_usd: float | None) -> None:
+        """Count what the call did cost."""
+        for budget, most in held:
+            budget.settle(most, cost_usd)
+
+
+class Stopped(Exception):
+    """The run ends here; `cause` is raised to its readers."""
+
+    def __init__(self, outcome: Outcome, cause: BaseException | None) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+        self.cause = cause
+
+
+def view_of(
+    image: Loaded, leaf_id: str | None, model: str, run_id: str | None, effects: frozenset[str]
+) -> View:
+    """Return what `model` reads at a leaf, with the ephemeral input of that run (B35)."""
+    spoken = image.spoken_in(run_id) if run_id else {}
+    path = image.path(leaf_id)
+    if spoken:
+        path = [*spoken.get(None, ()), *_with_spoken(path, spoken)]
+    return model_view(path, model=model, effects=effects)
+
+
+def _with_spoken(path: list[Entry], spoken: dict[str | None, list[Entry]]) -> list[Entry]:
+    return [part for entry in path for part in (entry, *spoken.get(entry.id, ()))]

@@ -1,0 +1,115 @@
+"""What a handle was given, and what a verb overrides: the settings of a run.
+
+Nothing of it is stored but what a run records (B2); none of it is shown but names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import EllipsisType
+from typing import Literal
+
+from nbdurable.blocks import Message
+from nbdurable.budget import Budget
+from nbdurable.entries import Entry
+from nbdurable.errors import shown
+from nbdurable.hooks import HookChain
+from nbdurable.inputs import input_digest
+from nbdurable.models import resolve_model
+from nbdurable.models.base import Model, ModelRequest
+from nbdurable.models.params import recorded, recorded_json, warn_unknown
+from nbdurable.stored import Context
+from nbdurable.tools import Tool, as_tools
+from nbdurable.wire import clean, dumps
+
+Effects = Literal["refuse", "run"]
+Show = Literal["stream", "line"] | None
+ToolValue = Tool | Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Model, system text, tools, parameters and limits of runs."""
+
+    model: Model = field(repr=False)
+    system: str | None = field(default=None, repr=False)
+    tools: tuple[Tool, ...] = ()
+    params: Mapping[str, object] = field(default_factory=dict, repr=False)
+    hooks: HookChain = field(default_factory=HookChain, repr=False)
+    max_steps: int = 25
+    compact_above: int | None = None
+    budgets: tuple[Budget, ...] = ()
+    effects: Effects = "refuse"
+
+    def override(
+        self,
+        *,
+        model: str | Model | None = None,
+        system: str | EllipsisType | None = ...,
+        tools: Iterable[ToolValue] | EllipsisType = ...,
+        effects: Effects = "refuse",
+        budget_usd: float | None = None,
+        params: Mapping[str, object] | None = None,
+    ) -> Settings:
+        """Return these settings with what a verb was given in their place.
+
+        Raises
+        ------
+        EntryError, RunError, ValueError
+            A value cannot be used; the text says which.
+        """
+        if effects not in ("refuse", "run"):
+            raise ValueError(f"effects is {shown(effects)}; give 'refuse' or 'run'")
+        if params:
+            warn_unknown(params, stacklevel=5)
+            recorded_json(params)
+        budgets = self.budgets if budget_usd is None else (*self.budgets, Budget(budget_usd))
+        return replace(
+            self,
+            model=self.model if model is None else resolve_model(model),
+            system=self.system if isinstance(system, EllipsisType) else checked_system(system),
+            tools=self.tools if isinstance(tools, EllipsisType) else as_tools(tools),
+            params={**self.params, **(params or {})},
+            budgets=budgets,
+            effects=effects,
+        )
+
+    def context(self) -> Context:
+        """Return system text and tools as they are stored, once per content."""
+        tools_json = dumps([tool.spec.to_dict() for tool in self.tools])
+        system = clean(self.system)
+        return Context(digest=_sha256([system, tools_json]), system=system, tools_json=tools_json)
+
+    def request(self, messages: tuple[Message, ...]) -> ModelRequest:
+        """Return the request that carries `messages` under these settings."""
+        return ModelRequest(
+            messages=messages,
+            system=self.system,
+            tools=tuple(tool.spec for tool in self.tools),
+            params=dict(self.params),
+        )
+
+    def request_digest(self, kind: str, input: Sequence[Entry]) -> str:
+        """Return the digest by which equal requests are known (B56)."""
+        return _sha256(
+            {
+                "kind": kind,
+                "input": input_digest(input),
+                "model": self.model.name,
+                "context": self.context().digest,
+                "params": recorded(self.params),
+            }
+        )
+
+
+def checked_system(system: object) -> str | None:
+    """Return the system text, or raise `TypeError` for what is neither text nor None."""
+    if system is None or isinstance(system, str):
+        return system
+    raise TypeError(f"system is {shown(system)} of type {type(system).__name__}; give text or None")
+
+
+def _sha256(value: object) -> str:
+    return hashlib.sha256(dumps(value).encode()).hexdigest()
