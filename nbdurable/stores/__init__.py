@@ -1,0 +1,94 @@
+"""Stores: where sessions are kept, one object per file and process.
+
+`open_store` counts who holds a store and `release_store` frees it with the last of them. A store
+that a caller made is the caller's to close.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from nbdurable.errors import StoreError, shown
+from nbdurable.stores.base import Store
+
+__all__ = ["Store", "open_store", "release_store"]
+
+_lock = threading.Lock()
+_held: dict[str, tuple[Store, int]] = {}  # by real path, or by identity for memory stores
+
+
+def open_store(where: Store | str | os.PathLike[str]) -> Store:
+    """Return the store of a path, one object for all who open it in this process.
+
+    Parameters
+    ----------
+    where : Store or path
+        A path to a DuckDB file, which is made when missing; ``":memory:"`` for a fresh memory
+        store; or a store, which is returned as it is.
+
+    Raises
+    ------
+    StoreError
+        The file cannot be opened, or is of a kind that this version does not know.
+    """
+    if not isinstance(where, str | os.PathLike):
+        if not isinstance(where, Store):
+            raise StoreError(
+                f"store {shown(where)} of type {type(where).__name__} is no store; "
+                "give a path, ':memory:', or an object with the methods of Store"
+            )
+        key = _key_of(where)
+        return _hold(key, lambda: where) if key else where
+    text = os.fspath(where)
+    if text == ":memory:":
+        from nbdurable.stores.memory import MemoryStore
+
+        memory = MemoryStore()
+        return _hold(f"memory {id(memory)}", lambda: memory)
+    _refuse_unbuilt(text)
+    return _hold(os.path.realpath(text), lambda: _open_file(text))
+
+
+def release_store(store: Store) -> None:
+    """Let go of a store from `open_store`; the last holder closes it."""
+    key = _key_of(store)
+    if not key:
+        return
+    with _lock:
+        _, holders = _held[key]
+        if holders > 1:
+            _held[key] = (store, holders - 1)
+            return
+        del _held[key]
+    store.close()
+
+
+def _key_of(store: Store) -> str:
+    with _lock:
+        return next((key for key, (held, _) in _held.items() if held is store), "")
+
+
+def _hold(key: str, make: Callable[[], Store]) -> Store:
+    with _lock:
+        store, holders = _held.get(key) or (make(), 0)
+        _held[key] = (store, holders + 1)
+        return store
+
+
+def _open_file(path: str) -> Store:
+    from nbdurable.stores.duckdb import DuckDBStore
+
+    return DuckDBStore(Path(path))
+
+
+def _refuse_unbuilt(text: str) -> None:
+    if text.startswith(("postgresql://", "postgres://")):
+        raise StoreError("a PostgreSQL store is not in this version; give a path to a .duckdb file")
+    if text.endswith(".jsonl"):
+        raise StoreError(
+            f"store {shown(text)} is a JSONL file, which this version cannot read; "
+            "give a path to a .duckdb file"
+        )

@@ -1,0 +1,205 @@
+"""Open a session: find or make its store, resume or create it, say what was assumed (B1-B8)."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nbdurable import lifecycle
+from nbdurable.budget import Budget
+from nbdurable.errors import (
+    EntryError,
+    RunError,
+    SessionExists,
+    SessionNotFound,
+    shown,
+)
+from nbdurable.hooks import HookChain
+from nbdurable.ids import now_us
+from nbdurable.lifecycle import Publisher, SessionEvent
+from nbdurable.loaded import Loaded, load
+from nbdurable.models import resolve_model
+from nbdurable.models.base import Model
+from nbdurable.models.params import recorded_json, warn_unknown
+from nbdurable.origin import new_session_id
+from nbdurable.session import Session
+from nbdurable.settings import Settings, ToolValue, checked_system
+from nbdurable.stored import SessionRecord
+from nbdurable.stores import open_store, release_store
+from nbdurable.stores.base import Store
+from nbdurable.tools import as_tools
+
+DEFAULT_STORE = "nbdurable.duckdb"
+DEFAULT_MODEL = "local"
+
+
+def open(
+    session_id: str | None = None,
+    *,
+    store: Store | str | os.PathLike[str] | None = None,
+    model: str | Model | None = None,
+    system: str | None = None,
+    tools: Iterable[ToolValue] = (),
+    replay: bool | str = False,
+    replay_model: str | Model | None = None,
+    publisher: Publisher | None = None,
+    hooks: object = None,
+    max_steps: int = 25,
+    compact_above: int | None = None,
+    budget_usd: float | None = None,
+    **params: object,
+) -> Session:
+    """Resume the session of this id, or create it.
+
+    Parameters
+    ----------
+    session_id : str, optional
+        Any text without NUL; without one a fresh id is made, and shown.
+    store : Store or path, optional
+        A store, a path, or ``":memory:"``. By default ``$NBDURABLE_STORE``, else
+        ``nbdurable.duckdb`` in the working folder.
+    model : str or Model, optional
+        A LiteLLM name, ``"local"``, or a `Model`. By default ``$NBDURABLE_MODEL``, else the model
+        of the last run on the path, else ``"local"``.
+    system : str, optional
+        The system text of this handle's runs.
+    tools : iterable of functions or tools
+        What the model may call.
+    publisher : callable, optional
+        Called with each `SessionEvent` of this handle (B53).
+    hooks : object or sequence, optional
+        See `nbdurable.hooks.Hooks`.
+    max_steps : int
+        Model calls per run at most; reaching it is no error.
+    compact_above : int, optional
+        Compact before a run that would send more tokens than this.
+    budget_usd : float, optional
+        What this handle's runs may cost; by default ``$NBDURABLE_BUDGET_USD``.
+    **params
+        Parameters of every model call, such as ``temperature=0.2``. Keys and addresses are passed
+        on and never stored (B69).
+
+    Returns
+    -------
+    Session
+        A handle at the session's position.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be opened; nothing was created.
+    """
+    if replay or replay_model is not None:
+        raise RunError("replay is not in this version; open without replay= and replay_model=")
+    settings = _settings(model, system, tools, hooks, max_steps, compact_above, budget_usd, params)
+    chosen_id = new_session_id() if session_id is None else _checked_id(session_id)
+    where = store if store is not None else os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
+    opened = open_store(where)
+    try:
+        _recover(opened)
+        image = _find_or_create(opened, chosen_id)
+    except BaseException:
+        release_store(opened)
+        raise
+    resolved = settings(lambda: _default_model(image))
+    session = Session(image, resolved, publisher=publisher)
+    if session_id is None:
+        warnings.warn(
+            f"session {chosen_id!r} was made in {session.store}; open it again by this id",
+            stacklevel=2,
+        )
+    lifecycle.publish(
+        publisher,
+        SessionEvent(type="session_init", session_id=session.id, leaf_id=session.leaf_id),
+    )
+    return session
+
+
+def _settings(
+    model: str | Model | None,
+    system: str | None,
+    tools: Iterable[ToolValue],
+    hooks: object,
+    max_steps: int,
+    compact_above: int | None,
+    budget_usd: float | None,
+    params: dict[str, object],
+) -> Callable[[Callable[[], str]], Settings]:
+    """Check what `open` was given; return a function that completes it with a default model."""
+    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
+        raise ValueError(f"max_steps is {shown(max_steps)}; give a whole number, 1 or more")
+    warn_unknown(params, stacklevel=4)
+    recorded_json(params)
+    limit = budget_usd if budget_usd is not None else _budget_of_environment()
+    given: dict[str, Any] = {
+        "system": checked_system(system),
+        "tools": as_tools(tools),
+        "params": dict(params),
+        "hooks": HookChain.of(hooks),
+        "max_steps": max_steps,
+        "compact_above": compact_above,
+        "budgets": () if limit is None else (Budget(limit),),
+    }
+    named = model if model is not None else os.environ.get("NBDURABLE_MODEL") or None
+
+    def complete(default: Callable[[], str]) -> Settings:
+        return Settings(model=resolve_model(default() if named is None else named), **given)
+
+    return complete
+
+
+def _budget_of_environment() -> float | None:
+    text = os.environ.get("NBDURABLE_BUDGET_USD")
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"NBDURABLE_BUDGET_USD is {shown(text)}; set it to a number of USD, or unset it"
+        ) from None
+
+
+def _checked_id(session_id: object) -> str:
+    if isinstance(session_id, str) and session_id and "\0" not in session_id:
+        return session_id
+    raise EntryError(
+        f"session id is {shown(session_id)}; give text that is not empty and has no NUL character"
+    )
+
+
+def _find_or_create(store: Store, session_id: str) -> Loaded:
+    try:
+        return load(store, session_id)
+    except SessionNotFound:
+        pass
+    try:
+        store.create_session(SessionRecord(id=session_id, created_at=now_us()))
+    except SessionExists:
+        pass  # another opener was faster: it is the same session (B5)
+    return load(store, session_id)
+
+
+def _recover(store: Store) -> None:
+    for entry in store.recover():
+        warnings.warn(
+            f"an answer in session {shown(entry.session_id)} was cut when its process ended; "
+            f"what came of it is #{entry.n}, and run() asks again",
+            stacklevel=3,
+        )
+
+
+def _default_model(image: Loaded) -> str:
+    """Return the model of the last run on the path, and say so (B2)."""
+    on_path = {entry.run_id for entry in image.tree.path(image.position)} if image.position else ()
+    for record, _ in reversed(image.store.load_runs(image.session_id)):
+        if record.id in on_path and record.model:
+            warnings.warn(
+                f"session {shown(image.session_id)} goes on with model {record.model!r}, "
+                "that of its last run; give model= for another",
+                stacklevel=4,
+            )
+            return record.model
+    return DEFAULT_MODEL

@@ -1,0 +1,56 @@
+"""Where things come from: a session's id, a run's process and, in a notebook, its cell."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+def new_session_id() -> str:
+    """Return a fresh session id: today's date and eight random characters."""
+    return f"{datetime.now(UTC):%Y-%m-%d}-{secrets.token_hex(4)}"
+
+
+def process_token() -> str:
+    """Return a text that names this process, also among later ones of the same pid."""
+    return f"{socket.gethostname()}/{os.getpid()}/{_started(os.getpid())}"
+
+
+def is_alive(token: str | None) -> bool:
+    """Whether the process of a token still runs; one on another host counts as running."""
+    if not token:
+        return False
+    host, pid, started = token.rsplit("/", 2)
+    if host != socket.gethostname():
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it runs, under another user
+    return _started(int(pid)) == started
+
+
+def _started(pid: int) -> str:
+    """Return when a process started, in the kernel's own ticks; empty where that is not told."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]
+
+
+def cell_id() -> str | None:
+    """Return the id of the notebook cell being executed, where the front end sends one."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    get_parent = getattr(shell, "get_parent", None)
+    if get_parent is None:
+        return None
+    cell = ((get_parent() or {}).get("metadata") or {}).get("cellId")
+    return cell if isinstance(cell, str) else None

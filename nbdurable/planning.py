@@ -1,0 +1,162 @@
+"""From a verb to a job: every check that can be made at the call is made here (B13).
+
+Owns the way from what a caller gave to what the loop runs. Does not start anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nbdurable.blocks import Message
+from nbdurable.entries import Entry, MessageEntry
+from nbdurable.errors import BudgetExceeded, RunError, shown
+from nbdurable.inputs import input_digest
+from nbdurable.loaded import Leaf, Loaded
+from nbdurable.loop import Job
+from nbdurable.models.base import ModelRequest
+from nbdurable.models.params import recorded_json
+from nbdurable.origin import cell_id, process_token
+from nbdurable.run import Run, failed_at_call
+from nbdurable.settings import Settings
+from nbdurable.stored import RunRecord
+from nbdurable.views import View, continuation_leaf, ends_in_reply, model_view
+from nbdurable.wire import dumps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a verb wants run: its kind, its input and from where."""
+
+    kind: str
+    input: tuple[Entry, ...]
+    leaf_id: str | None
+    moves: bool = True
+    rerun_of: str | None = None
+
+
+def plan(image: Loaded, settings: Settings, ask: Ask, leaf: Leaf) -> Job:
+    """Return the job of a verb that answers what stands at its leaf.
+
+    Raises
+    ------
+    RunError
+        There is nothing to answer.
+    ModelError, BudgetExceeded
+        As `job_of`.
+    """
+    view = prospective_view(image, settings, ask)
+    return job_of(image, settings, ask, leaf, view.messages)
+
+
+def job_of(
+    image: Loaded, settings: Settings, ask: Ask, leaf: Leaf, messages: tuple[Message, ...]
+) -> Job:
+    """Return a job whose first call sends `messages`, the model checked and the budget held.
+
+    Raises
+    ------
+    ModelError
+        The model is not available; nothing was stored (B7).
+    BudgetExceeded
+        The first call could pass the budget (B26); carries a run that never began.
+    """
+    settings.model.check()
+    run = Run(image.new_id(), model=settings.model.name, moves=ask.moves, leaf_id=ask.leaf_id)
+    _check_budget(settings, messages, run)
+    context = settings.context()
+    record = RunRecord(
+        id=run.run_id,
+        session_id=image.session_id,
+        kind=ask.kind,
+        created_at=image.clock(),
+        request_digest=settings.request_digest(ask.kind, ask.input),
+        context_digest=context.digest,
+        model=settings.model.name,
+        params_json=recorded_json(settings.params),
+        ephemeral_json=dumps(_ephemeral_digests(ask.input)),
+        moves=ask.moves,
+        rerun_of=ask.rerun_of,
+        cell=cell_id(),
+        owner=process_token(),
+    )
+    return Job(
+        image=image,
+        run=run,
+        leaf=leaf,
+        record=record,
+        context=context,
+        input=ask.input,
+        settings=settings,
+        refuse_repeats=settings.effects == "refuse" and ask.kind in ("rerun", "edit"),
+    )
+
+
+def prospective_view(image: Loaded, settings: Settings, ask: Ask) -> View:
+    """Return what the model would read, and refuse a run that has nothing to answer (B22)."""
+    path = image.path(ask.leaf_id)
+    if not ask.input and ends_in_reply(path):
+        raise RunError(
+            "the path ends in a finished reply, so there is nothing to continue; give input, "
+            "or rerun() the answer"
+        )
+    view = model_view([*path, *ask.input], model=settings.model.name)
+    if not view.messages:
+        raise RunError(
+            f"session {shown(image.session_id)} has nothing at the leaf that a model could answer; "
+            "give input that is not blank"
+        )
+    if view.messages[-1].role == "assistant":
+        raise RunError(
+            "what the model would read ends in an assistant message, so there is nothing to "
+            "answer; give a user's words that are not blank"
+        )
+    return view
+
+
+def continued_leaf(image: Loaded, leaf_id: str | None) -> str | None:
+    """Return where a run without input goes on: beside a failed answer, else at the leaf."""
+    return continuation_leaf(image.path(leaf_id))
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """How full a model's context is.
+
+    ``entries`` has one (id, tokens) per entry that the model reads; system text and tools are in
+    ``total_tokens`` only. ``limit_tokens`` is None when unknown.
+    """
+
+    total_tokens: int
+    limit_tokens: int | None
+    entries: tuple[tuple[str, int], ...]
+
+
+def context_use(image: Loaded, settings: Settings, leaf_id: str | None) -> ContextUse:
+    """Count what the model reads at a leaf (B47)."""
+    model = settings.model
+    view = model_view(image.path(leaf_id), model=model.name)
+    counts: dict[str, int] = {}
+    for entry_id, message in zip(view.entry_ids, view.messages, strict=True):
+        if entry_id is not None:
+            tokens = model.count_tokens(ModelRequest(messages=(message,)))
+            counts[entry_id] = counts.get(entry_id, 0) + tokens
+    total = model.count_tokens(settings.request(view.messages))
+    return ContextUse(total, model.context_limit(), tuple(counts.items()))
+
+
+def _check_budget(settings: Settings, messages: tuple[Message, ...], run: Run) -> None:
+    if not settings.budgets:
+        return
+    most = settings.model.max_cost_usd(settings.request(messages))
+    for budget in settings.budgets:
+        try:
+            budget.settle(budget.hold(most, settings.model.name), 0.0)
+        except BudgetExceeded as exc:
+            raise failed_at_call(run, exc) from None
+
+
+def _ephemeral_digests(input: Sequence[Entry]) -> list[str]:
+    spoken = [entry for entry in input if isinstance(entry, MessageEntry) and entry.ephemeral]
+    return [hashlib.sha256(dumps(content).encode()).hexdigest() for content in input_digest(spoken)]

@@ -1,0 +1,109 @@
+"""References: the one way to say which entry is meant (B12)."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from typing import Final, SupportsIndex
+
+from nbdurable.entries import Entry, MessageEntry
+from nbdurable.errors import EntryNotFound, shown
+from nbdurable.loaded import Loaded
+from nbdurable.run import Run
+
+
+class LeafType:
+    """The type of `LEAF`, the reference to wherever the leaf is."""
+
+    def __repr__(self) -> str:
+        return "LEAF"
+
+
+LEAF: Final = LeafType()
+
+Reference = str | SupportsIndex | Entry | Run | LeafType | None
+
+
+def resolve(image: Loaded, ref: Reference, leaf_id: str | None) -> str | None:
+    """Return the id of the entry that `ref` means, or None for the root.
+
+    An id, an entry, a run (its last entry), an ordinal (``12``), `LEAF`, or None (the root).
+
+    Raises
+    ------
+    EntryNotFound
+        Nothing in the session fits; the text names what comes near.
+    """
+    if isinstance(ref, LeafType):
+        return leaf_id
+    if ref is None:
+        return None
+    if isinstance(ref, Run):
+        if ref.leaf_id is None:
+            return None
+        return _known(image, ref.leaf_id, ref)
+    if isinstance(ref, Entry):
+        return _known(image, ref.id, ref.id)
+    if isinstance(ref, str):
+        return _known(image, ref, ref)
+    if not isinstance(ref, bool) and hasattr(ref, "__index__"):
+        return _by_ordinal(image, operator.index(ref))
+    raise EntryNotFound(
+        f"reference {shown(ref)} of type {type(ref).__name__} means no entry; "
+        "give an id, an ordinal such as 12, an entry, a run, or None for the root",
+        entry_id=shown(ref),
+    )
+
+
+def resolve_entry(image: Loaded, ref: Reference, leaf_id: str | None) -> str:
+    """Return what `resolve` returns, and refuse the root."""
+    entry_id = resolve(image, ref, leaf_id)
+    if entry_id is None:
+        raise EntryNotFound(
+            f"the root of session {shown(image.session_id)} is no entry; give one of its "
+            f"{image.count} entries, such as its ordinal",
+            entry_id="None",
+        )
+    return entry_id
+
+
+def resolve_input(image: Loaded, ref: Reference, leaf_id: str | None) -> str:
+    """Return the entry to edit: of a run its first user input, else what `resolve_entry` says."""
+    if isinstance(ref, Run):
+        for entry_id in ref.input_ids:
+            entry = image.entry(entry_id) if entry_id in image.tree else None
+            if isinstance(entry, MessageEntry) and entry.role == "user" and not entry.meta:
+                return entry_id
+    return resolve_entry(image, ref, leaf_id)
+
+
+def _known(image: Loaded, entry_id: str, ref: object) -> str:
+    if entry_id in image.tree:
+        return entry_id
+    if image.spoken(entry_id):
+        raise EntryNotFound(
+            f"entry {shown(entry_id)} is ephemeral, so it has no place in the tree; "
+            "give the entry before or after it",
+            entry_id=entry_id,
+        )
+    near = difflib.get_close_matches(entry_id, [node.id for node in image.tree.nodes][-500:], n=3)
+    hint = f"near it: {', '.join(near)}" if near else "see session.entries()"
+    raise EntryNotFound(
+        f"entry {shown(ref)} is not in session {shown(image.session_id)} "
+        f"({image.count} entries); {hint}",
+        entry_id=entry_id,
+    )
+
+
+def _by_ordinal(image: Loaded, n: int) -> str:
+    entry_id = image.id_of(n)
+    if entry_id is not None:
+        return entry_id
+    if image.count == 0:
+        hint = "it has no entries yet"
+    else:
+        hint = f"near it: #{min(max(n, 1), image.count)}; there are #1 to #{image.count}"
+    raise EntryNotFound(
+        f"entry #{n} is not in session {shown(image.session_id)} ({image.count} entries); {hint}",
+        entry_id=str(n),
+    )

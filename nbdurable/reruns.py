@@ -1,0 +1,138 @@
+"""Which run to make again, and with what: the settings recorded beside an answer (B42)."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+
+from nbdurable.entries import MessageEntry, kind_of
+from nbdurable.errors import RunError, SessionNotFound, StoreError, TreeError, shown
+from nbdurable.loaded import Loaded
+from nbdurable.models import resolve_model
+from nbdurable.models.base import Model
+from nbdurable.models.params import RECORDED
+from nbdurable.settings import Settings
+from nbdurable.stored import RunEnd, RunRecord
+from nbdurable.tools import Tool
+
+
+def asked_entry(image: Loaded, entry_id: str) -> tuple[str, str | None]:
+    """Return the user entry to answer again, and the answer that is made again, if any.
+
+    Raises
+    ------
+    TreeError
+        The entry is neither a message nor below a user's message.
+    """
+    at: str | None = entry_id
+    answer: str | None = None
+    while at is not None:
+        entry = image.entry(at)
+        if not isinstance(entry, MessageEntry):
+            if at == entry_id:
+                raise TreeError(
+                    f"entry #{entry.n} is of kind {kind_of(entry)!r}, which cannot be rerun; "
+                    "give a user, assistant or tool message"
+                )
+        elif entry.role == "user":
+            if at == entry_id:
+                return last_input(image, at), None
+            return at, answer
+        elif entry.role == "assistant" and answer is None:
+            answer = at
+        at = entry.parent_id
+    raise TreeError(
+        f"entry {shown(entry_id)} has no user message above it to answer again; give another entry"
+    )
+
+
+def last_input(image: Loaded, entry_id: str) -> str:
+    """Return the last input entry of the run that `entry_id` was input to, or itself."""
+    run_id = image.stored(entry_id).run_id
+    for record, _ in find_runs(image, run_id):
+        if entry_id in record.input_ids:
+            below = [i for i in record.input_ids if i in image.tree]
+            return below[-1]
+    return entry_id
+
+
+def find_runs(image: Loaded, run_id: str | None) -> list[tuple[RunRecord, RunEnd | None]]:
+    """Return the record of a run, from this session or one it was forked from; or nothing."""
+    session_id: str | None = image.session_id
+    while run_id is not None and session_id is not None:
+        found = [pair for pair in image.store.load_runs(session_id) if pair[0].id == run_id]
+        if found:
+            return found
+        try:
+            session_id = image.store.load_session(session_id).parent_session_id
+        except SessionNotFound:
+            break
+    return []
+
+
+def recorded_settings(
+    image: Loaded, settings: Settings, answer_id: str | None, *, with_tools: bool
+) -> Settings:
+    """Return the handle's settings with what the answer's run recorded in their place.
+
+    Without `with_tools` the recorded tools are not looked for: the caller gives others.
+
+    Raises
+    ------
+    RunError
+        A recorded tool is not among the handle's; the text names it.
+    """
+    if answer_id is None:
+        return settings
+    found = find_runs(image, image.stored(answer_id).run_id)
+    if not found:
+        return settings
+    record = found[0][0]
+    if json.loads(record.ephemeral_json):
+        warnings.warn(
+            f"run {record.id} had ephemeral input, which is not stored and cannot be sent again",
+            stacklevel=4,
+        )
+    system, tools = _recorded_context(image, settings, record, with_tools)
+    unrecorded = _unrecorded(settings.params)
+    return replace(
+        settings,
+        model=_recorded_model(settings, record.model),
+        system=system,
+        tools=tools,
+        params={**unrecorded, **json.loads(record.params_json)},
+    )
+
+
+def _recorded_model(settings: Settings, name: str | None) -> Model:
+    if name is None or name == settings.model.name:
+        return settings.model
+    return resolve_model(name)
+
+
+def _recorded_context(
+    image: Loaded, settings: Settings, record: RunRecord, with_tools: bool
+) -> tuple[str | None, tuple[Tool, ...]]:
+    if record.context_digest is None:
+        return settings.system, settings.tools
+    try:
+        context = image.store.load_context(record.context_digest)
+    except StoreError:
+        return settings.system, settings.tools
+    if not with_tools:
+        return context.system, ()
+    names = [spec["name"] for spec in json.loads(context.tools_json)]
+    mine = {tool.name: tool for tool in settings.tools}
+    missing = [name for name in names if name not in mine]
+    if missing:
+        raise RunError(
+            f"tool {missing[0]!r} of run {record.id} is not among this handle's tools "
+            f"({', '.join(mine) or 'none'}); open the session with it, or give tools="
+        )
+    return context.system, tuple(mine[name] for name in names)
+
+
+def _unrecorded(params: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in params.items() if name not in RECORDED}

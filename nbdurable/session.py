@@ -1,0 +1,247 @@
+"""A session handle: the verbs of a conversation that is not lost.
+
+Owns a leaf and the settings it was opened with. Everything else is delegated: `loaded` knows the
+session, `planning` checks, `loop` runs, `views` project. Handles of one session in one process
+share its image and its activity; each has its own leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import EllipsisType
+from typing import Any, Literal, TypeVar, overload
+
+from nbdurable import forking, starting
+from nbdurable.asking import Asking
+from nbdurable.blocks import Json, Message
+from nbdurable.entries import CustomEntry, Entry, MessageEntry
+from nbdurable.errors import EntryError, shown
+from nbdurable.inputs import as_entries
+from nbdurable.loaded import Leaf
+from nbdurable.models.base import Model
+from nbdurable.origin import new_session_id
+from nbdurable.planning import Ask, ContextUse, context_use, continued_leaf, prospective_view
+from nbdurable.references import LEAF, Reference, resolve, resolve_entry
+from nbdurable.run import Run
+from nbdurable.settings import ToolValue
+from nbdurable.stored import StoredEntry
+from nbdurable.tree import Tree
+from nbdurable.views import model_view, transcript_view
+
+E = TypeVar("E", bound=Entry)
+Show = Literal["stream", "line"] | None
+
+
+class Session(Asking):
+    """One handle of a session; make it with `open`.
+
+    Verbs may be called from any thread. What they return is immutable or a copy.
+    """
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.image.session_id
+
+    @property
+    def parent_session_id(self) -> str | None:
+        """The session this one was forked from, or None."""
+        return self.image.record.parent_session_id
+
+    @property
+    def leaf_id(self) -> str | None:
+        """The entry the next append attaches to; None is the root."""
+        return self.leaf.id
+
+    @property
+    def model(self) -> str:
+        """The name of the model that runs use unless told otherwise."""
+        return self.settings.model.name
+
+    @property
+    def store(self) -> str:
+        """The name of the store, such as the path of its file."""
+        return self.image.store.name
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else f"{self.image.count} entries"
+        leaf = self.leaf.id
+        at = "the root" if leaf is None else f"#{self.image.stored(leaf).n}"
+        return f"<Session {shown(self.id)} in {self.store}, {state}, leaf {at}, model {self.model}>"
+
+    def _repr_html_(self) -> str:
+        from nbdurable.notebook.static import session_html
+
+        self.fresh()
+        return session_html(self.image.tree.nodes, self.leaf.id, title=self.id)
+
+    def __getitem__(self, ref: Reference) -> Entry:
+        """Return the entry that a reference means, such as ``chat[12]``."""
+        self.fresh()
+        return self.image.entry(resolve_entry(self.image, ref, self.leaf.id))
+
+    # -- moving --------------------------------------------------------------------------------
+
+    def branch(self, ref: Reference) -> None:
+        """Move the leaf to an entry, or to the root (None); writes no entry (B39).
+
+        Raises
+        ------
+        EntryNotFound
+            Nothing was moved or told.
+        """
+        self.ready()
+        target = resolve(self.image, ref, self.leaf.id)
+        if target == self.leaf.id and target == self.image.position:
+            return
+        self._branch_to(target, tells=True)
+
+    def _branch_to(self, target: str | None, *, tells: bool) -> None:
+        before = self.leaf.id
+        self.image.move(target)
+        self.go_to(target)
+        if tells:
+            self.tell("session_branched", leaf_id=target, from_id=before)
+
+    def _go_to(self, target: str | None) -> None:
+        self.leaf = Leaf(target)
+        self.seen_position = self.image.position
+
+    def resume(self) -> str | None:
+        """Move the leaf to the stored position, which others may have moved; return it."""
+        self.ready()
+        self.go_to(self.image.position)
+        return self.leaf.id
+
+    def fork(self, session_id: str | None = None, at: Reference = LEAF) -> Session:
+        """Copy the path to `at` to a new session and return its handle (B48).
+
+        Raises
+        ------
+        SessionExists
+            The id is taken; nothing was written.
+        """
+        self.ready()
+        leaf_id = resolve(self.image, at, self.leaf.id)
+        record = forking.fork(self.image, session_id or new_session_id(), leaf_id)
+        child = starting.sibling_handle(self, record.id)
+        self.tell(
+            "session_forked",
+            session_id=record.id,
+            parent_session_id=self.id,
+            leaf_id=child.leaf_id,
+        )
+        child.tell("session_init", leaf_id=child.leaf_id)
+        return child
+
+    def compact(
+        self, keep_turns: int = 0, prompt: str | None = None, model: str | Model | None = None
+    ) -> Entry | None:
+        """Append a summary that stands for the older turns in later prompts; remove nothing.
+
+        Returns
+        -------
+        CompactionEntry or None
+            None when there is nothing to summarise: then nothing was called, stored or told.
+
+        Raises
+        ------
+        ModelError, RunError
+            The summary failed or is empty; the tree is as it was.
+        """
+        self.ready()
+        entry = starting.compact(self, keep_turns, prompt, self.settings.override(model=model))
+        if entry is not None:
+            self.tell("session_compacted", leaf_id=entry.id, entry_id=entry.id)
+        return entry
+
+    # -- appending -----------------------------------------------------------------------------
+
+    def append(self, *entries: object) -> tuple[Entry, ...]:
+        """Store entries under the leaf in one transaction, without running anything.
+
+        Returns
+        -------
+        tuple of Entry
+            As stored.
+        """
+        drafts = as_entries(*entries)
+        for draft in drafts:
+            if isinstance(draft, MessageEntry) and draft.ephemeral:
+                raise EntryError(
+                    "an ephemeral entry is never stored, so append() has no use for it; "
+                    "give it to run()"
+                )
+        self.ready(moves=not all(isinstance(draft, CustomEntry) for draft in drafts))
+        stored = tuple(self.image.append(drafts, self.leaf)) if drafts else ()
+        self.seen_position = self.image.position
+        return stored
+
+    # -- reading -------------------------------------------------------------------------------
+
+    @overload
+    def entries(self) -> list[Entry]: ...
+    @overload
+    def entries(self, kind: type[E]) -> list[E]: ...
+    def entries(self, kind: type[Entry] = Entry) -> list[Any]:
+        """Return all entries of the session, or those of a class, in order (B38)."""
+        self.fresh()
+        return [entry for entry in self.image.all_entries() if isinstance(entry, kind)]
+
+    def path(self, ref: Reference = LEAF) -> list[Entry]:
+        """Return the entries from the root to `ref`, oldest first."""
+        self.fresh()
+        return self.image.path(resolve(self.image, ref, self.leaf.id))
+
+    def leaves(self) -> list[Entry]:
+        """Return the entries that have nothing below them, oldest first."""
+        self.fresh()
+        return [self.image.entry(node.id) for node in self.image.tree.leaves()]
+
+    def tree(self) -> Tree[StoredEntry]:
+        """Return a copy of the session's tree, of entries as columns."""
+        self.fresh()
+        return Tree(self.image.tree.nodes)
+
+    def runs(self) -> list[Run]:
+        """Return the session's runs in the order they started, each readable as when it ran."""
+        self.fresh()
+        return starting.past_runs(self)
+
+    def messages(self) -> tuple[Message, ...]:
+        """Return what the model reads of the path to the leaf: the model view."""
+        self.fresh()
+        path = self.image.path(self.leaf.id)
+        return model_view(path, model=self.model).messages
+
+    def transcript(self) -> list[Entry]:
+        """Return what people read of the path to the leaf: all but meta and ephemeral entries."""
+        self.fresh()
+        return transcript_view(self.image.path(self.leaf.id))
+
+    def preview(
+        self,
+        *input: object,
+        at: Reference = LEAF,
+        model: str | Model | None = None,
+        system: str | EllipsisType | None = ...,
+        tools: Iterable[ToolValue] | EllipsisType = ...,
+        **params: object,
+    ) -> dict[str, Json]:
+        """Return the exact request that `run` would send first, secrets as ``***`` (B47)."""
+        drafts = as_entries(*input)
+        self.fresh()
+        settings = self.settings.override(model=model, system=system, tools=tools, params=params)
+        start = resolve(self.image, at, self.leaf.id)
+        if not drafts:
+            start = continued_leaf(self.image, start)
+        ask = Ask(kind="run", input=drafts, leaf_id=start)
+        view = prospective_view(self.image, settings, ask)
+        return settings.model.describe(settings.request(view.messages))
+
+    def context(self) -> ContextUse:
+        """Return the tokens of what the model reads at the leaf, by entry, against its limit."""
+        self.fresh()
+        return context_use(self.image, self.settings, self.leaf.id)

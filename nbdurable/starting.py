@@ -1,0 +1,265 @@
+"""Start runs for a handle, follow them, and find those of before.
+
+Owns the moment between the checks of `planning` and the loop: the claim of the foreground, the
+move of the leaf, the hand-over to the background thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from collections.abc import Iterable
+from functools import partial
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nbdurable.background import background_loop, submit
+from nbdurable.compacting import CompactionLoop, compact_before, plan_at
+from nbdurable.compaction import summary_messages
+from nbdurable.entries import Entry, MessageEntry
+from nbdurable.errors import ModelError, NbDurableError, RunError, shown
+from nbdurable.inputs import input_digest
+from nbdurable.loaded import Leaf, load
+from nbdurable.loop import Job, Loop
+from nbdurable.origin import is_alive
+from nbdurable.planning import Ask, job_of, plan
+from nbdurable.run import Run
+from nbdurable.settings import Settings, Show
+from nbdurable.stored import RunEnd, RunRecord
+from nbdurable.stores import open_store, release_store
+
+if TYPE_CHECKING:
+    from nbdurable.asking import Asking
+    from nbdurable.handle import Handle
+
+H = TypeVar("H", bound="Handle")
+
+log = logging.getLogger("nbdurable")
+
+STOP_WAIT_S = 5.0  # how long close() waits for its runs to store what came
+
+
+def start(
+    handle: Asking,
+    ask: Ask,
+    settings: Settings,
+    *,
+    wait: bool,
+    show: Show | EllipsisType,
+    tells: bool,
+) -> Run:
+    """Start a planned run; return it live, or followed to its end."""
+    job = plan(handle.image, settings, ask, handle.leaf if ask.moves else Leaf(ask.leaf_id))
+    _warn_if_continued(handle, ask)
+    before = handle.leaf.id
+    if ask.moves:
+        _take_foreground(handle, job, ask)
+    if settings.compact_above is not None and ask.moves:
+        job.prepare = compact_before(0, settings.compact_above)
+        job.on_compacted = partial(_tell_compacted, handle)
+    job.run._then = partial(_then, handle)
+    _launch(handle, job, Loop(job))
+    if tells:
+        handle.tell("session_branched", leaf_id=ask.leaf_id, from_id=before)
+    if isinstance(show, EllipsisType):
+        show = "stream" if wait else None
+    return follow(job.run, show) if wait else _shown_live(job.run, show)
+
+
+def _take_foreground(handle: Asking, job: Job, ask: Ask) -> None:
+    handle.image.claim(job.run)
+    try:
+        if ask.leaf_id != handle.leaf.id:
+            handle.image.move(ask.leaf_id)
+            handle.go_to(ask.leaf_id)
+            job.leaf = handle.leaf
+        else:
+            _warn_if_elsewhere(handle)
+    except BaseException:
+        handle.image.release(job.run)
+        raise
+
+
+def _launch(handle: Asking, job: Job, loop: Loop) -> None:
+    background = background_loop()
+
+    def cancel() -> None:
+        background.call_soon_threadsafe(job.cancelled.set)
+
+    job.run._cancel = cancel
+    handle.runs_started.add(job.run)
+    submit(loop.run())
+
+
+def _tell_compacted(handle: Asking, entry: Entry) -> None:
+    handle.tell("session_compacted", leaf_id=entry.id, entry_id=entry.id)
+
+
+def _then(handle: Asking, run: Run, *input: object, **options: Any) -> Run:
+    options.setdefault("move", not run.is_detached)
+    return handle.run(*input, at=run, **options)
+
+
+def follow(run: Run, show: Show) -> Run:
+    """Block until the run has ended, showing it meanwhile; return it or raise what ended it."""
+    from nbdurable.display import make_display
+
+    display = make_display(show)
+    if display is None:
+        return run.wait()
+    run.is_shown = True
+    try:
+        run.read(display.on_event, display.tick)
+    finally:
+        display.close(run)
+    return run
+
+
+def _shown_live(run: Run, show: Show) -> Run:
+    """Show a live run from a thread of its own, when that was asked for."""
+    if show is None:
+        return run
+    from nbdurable.display import make_display
+
+    display = make_display(show)
+    if display is None:
+        return run
+    run.is_shown = True
+
+    def read() -> None:
+        try:
+            run.read(display.on_event, display.tick)
+        except NbDurableError:
+            log.debug("run %s failed; its display says so", run.run_id)
+        finally:
+            display.close(run)
+
+    threading.Thread(target=read, name="nbdurable-display", daemon=True).start()
+    return run
+
+
+# -- warnings ----------------------------------------------------------------------------------
+
+
+def _warn_if_elsewhere(handle: Asking) -> None:
+    """Warn once when others moved the position since this handle last saw it (B11)."""
+    image = handle.image
+    position = image.position
+    if position in (handle.leaf.id, handle.seen_position):
+        return
+    handle.seen_position = position
+    at = "the root" if position is None else f"#{image.stored(position).n}"
+    warnings.warn(
+        f"session {shown(image.session_id)} was continued elsewhere, to {at}; this run grows a "
+        "sibling of that; resume() goes there",
+        stacklevel=5,
+    )
+
+
+def _warn_if_continued(handle: Asking, ask: Ask) -> None:
+    """Say that a run without input would do, when the same input is given again (B22)."""
+    if ask.kind != "run" or not ask.input:
+        return
+    waiting: list[Entry] = []
+    for entry in reversed(handle.image.path(ask.leaf_id)):
+        if not isinstance(entry, MessageEntry) or entry.role != "user":
+            if waiting or not _is_failed(entry):
+                break
+            continue
+        waiting.append(entry)
+        if len(waiting) == len(ask.input):
+            break
+    waiting.reverse()
+    if waiting and input_digest(waiting) == input_digest(ask.input):
+        warnings.warn(
+            f"the same input is stored as #{waiting[-1].n} and has no answer yet; "
+            "run() without input would continue there",
+            stacklevel=5,
+        )
+
+
+def _is_failed(entry: Entry) -> bool:
+    if not isinstance(entry, MessageEntry):
+        return True
+    return entry.message.stop_reason in ("error", "aborted")
+
+
+# -- compaction --------------------------------------------------------------------------------
+
+
+def compact(
+    handle: Asking, keep_turns: int, prompt: str | None, settings: Settings
+) -> Entry | None:
+    """Run a compaction to its end; None when there is nothing to summarise."""
+    image = handle.image
+    planned = plan_at(image, handle.leaf.id, keep_turns)
+    if planned is None:
+        return None
+    ask = Ask(kind="compact", input=(), leaf_id=handle.leaf.id)
+    job = job_of(image, settings, ask, handle.leaf, summary_messages(planned, prompt))
+    loop = CompactionLoop(job)
+    loop.plan, loop.prompt = planned, prompt
+    image.claim(job.run)
+    _launch(handle, job, loop)
+    job.run.wait()
+    if loop.entry is None:
+        raise job.run._failure or RunError("the compaction was cancelled; nothing was changed")
+    handle.seen_position = image.position
+    return loop.entry
+
+
+def sibling_handle(handle: H, session_id: str) -> H:
+    """Return a handle of another session in the same store, with the same settings (B48)."""
+    store = open_store(handle.image.store)
+    try:
+        image = load(store, session_id)
+    except BaseException:
+        release_store(store)
+        raise
+    return type(handle)(image, handle.settings, publisher=handle.publisher)
+
+
+# -- ends --------------------------------------------------------------------------------------
+
+
+def stop_all(runs: Iterable[Run]) -> None:
+    """Cancel runs and wait until what came of them is stored."""
+    live = [run for run in runs if not run.is_done]
+    for run in live:
+        run.cancel()
+    for run in live:
+        with run._changed:
+            run._changed.wait_for(lambda run=run: run.is_done, STOP_WAIT_S)  # type: ignore[misc]
+
+
+def past_runs(handle: Asking) -> list[Run]:
+    """Return the session's runs as finished handles; one whose process is gone is interrupted."""
+    image = handle.image
+    made: dict[str, list[Entry]] = {}
+    for entry in image.all_entries():
+        if entry.run_id is not None and entry.n is not None:
+            made.setdefault(entry.run_id, []).append(entry)
+    live = {run.run_id: run for run in handle.runs_started}
+    return [
+        live.get(record.id) or _past_run(handle, record, end, made.get(record.id, []))
+        for record, end in image.store.load_runs(image.session_id)
+    ]
+
+
+def _past_run(handle: Asking, record: RunRecord, end: RunEnd | None, made: list[Entry]) -> Run:
+    leaf_id = made[-1].id if made else record.start_leaf_id
+    run = Run(record.id, model=record.model, moves=record.moves, leaf_id=record.start_leaf_id)
+    run._entries, run._leaf_id, run._input_ids = made, leaf_id, record.input_ids
+    run._then = partial(_then, handle)
+    if end is not None:
+        failure = ModelError(end.error) if end.error else None
+        run._finish(end.outcome, failure, end.seconds)
+    elif not is_alive(record.owner):
+        run._finish("interrupted", None, None)
+    return run
+
+
+def start_leaf(active: Run) -> str | None:
+    """Return the leaf before a foreground run, where a detached one beside it begins (B18)."""
+    return active.start_leaf_id
