@@ -1,0 +1,109 @@
+# Two commands matter: `make demo` and `make test`. Each sets up .venv by itself, once.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+LAB ?= 1
+PYTEST_ARGS ?=
+VENV := .venv
+PY := $(VENV)/bin/python
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONUNBUFFERED := 1
+
+# The core holds what a lost conversation would be lost by; its branches are covered, enforced.
+CORE := errors ids blocks wire entries codec stored events tree views compaction media inputs \
+	tools hooks loop run session stores/base stores/memory models/base
+LAB_OPTIONS := --ServerApp.ip=127.0.0.1 --ServerApp.allow_root=True --ServerApp.log_level=WARN \
+	--LabApp.default_url=/lab/tree/01_quickstart.ipynb
+empty :=
+comma := ,
+CORE_FILES := $(subst $(empty) $(empty),$(comma),$(strip $(patsubst %,nbdurable/%.py,$(CORE))))
+CORE_PERCENT := 95
+
+# One dot for each package that pip takes up; what goes wrong is printed whole.
+define pip_install
+	@echo "$(2) (once; one to two minutes)"
+	@set -o pipefail; $(PY) -m pip install --no-input -e "$(1)" | \
+		while read -r line; do case "$$line" in Collecting*|Building*|Installing*) printf .;; esac; done
+	@echo " done"
+	@touch $@
+endef
+
+.PHONY: help demo test test-all bench lint screenshots clean run-tests system
+
+help:
+	@echo "make demo          converse, kill, resume, branch on a local model; then JupyterLab"
+	@echo "make demo LAB=0    the same, without JupyterLab"
+	@echo "make test          everything that must pass: lint, types, tests, coverage, behaviours"
+	@echo "make test-all      make test, and the long runs"
+	@echo "make lint          ruff and mypy only"
+	@echo "make bench         measured speed beside its targets"
+	@echo "make screenshots   pictures of the notebooks, in build/screenshots"
+	@echo "make clean         remove .venv and what the tools left behind"
+	@echo "PYTHON=python3.12 chooses the interpreter; it must be 3.11 or newer"
+
+$(VENV)/created.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "nbdurable needs \
+	Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1); try make PYTHON=python3.12" >&2; exit 1; }
+	@echo "Making $(VENV) with $$($(PYTHON) -V)"
+	@$(PYTHON) -m venv $(VENV) || { echo "no virtual environment could be made; \
+	on Debian install python3-venv, then run make again" >&2; exit 1; }
+	@touch $@
+
+$(VENV)/demo.stamp: pyproject.toml $(VENV)/created.stamp
+	$(call pip_install,.[demo],Installing nbdurable and JupyterLab into $(VENV))
+
+$(VENV)/test.stamp: pyproject.toml $(VENV)/created.stamp
+	$(call pip_install,.[demo$(comma)test],Installing nbdurable and its test tools into $(VENV))
+
+$(VENV)/bench.stamp: pyproject.toml $(VENV)/test.stamp
+	$(call pip_install,.[bench],Installing what the benchmarks compare with into $(VENV))
+
+# The fetch checks what is there first, so that it may run every time.
+define fetch_weights
+	@$(VENV)/bin/nbdurable local fetch
+endef
+
+demo: $(VENV)/demo.stamp
+	$(fetch_weights)
+	@$(VENV)/bin/nbdurable demo
+	@if [ "$(LAB)" != 0 ]; then echo "Starting JupyterLab on notebooks/; Ctrl-C ends it"; \
+		exec $(VENV)/bin/jupyter lab $(LAB_OPTIONS) notebooks; fi
+
+system: $(VENV)/created.stamp
+	@$(PY) tests/setup_system.py
+
+lint: $(VENV)/test.stamp
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+test: $(VENV)/test.stamp system lint
+	$(fetch_weights)
+	@$(MAKE) run-tests MARKS="not slow"
+
+test-all: $(VENV)/test.stamp system lint
+	$(fetch_weights)
+	@$(MAKE) run-tests MARKS="slow or not slow"
+
+# Two workers, one file each at a time: a file's dear fixtures are made once.
+run-tests:
+	@$(PY) -m pytest -q -n 2 --dist loadfile -m "$(MARKS)" --cov --cov-report= $(PYTEST_ARGS)
+	@$(PY) -m coverage report --include="$(CORE_FILES)" --fail-under=$(CORE_PERCENT)
+	@$(PY) tests/behaviours.py --brief
+
+bench: $(VENV)/test.stamp
+	@$(PY) tests/benchmarks/bench_core.py
+
+screenshots: $(VENV)/test.stamp
+	@$(PY) tests/setup_system.py browser
+	$(fetch_weights)
+	@$(PY) tests/screenshots.py build/screenshots
+
+clean:
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,92 @@
+"""What every test can ask for: a frozen clock, the stores, a scripted model, a fake provider."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from nbdurable.models.scripted import ScriptedModel
+    from nbdurable.testing import FakeOpenAI
+
+    from nbdurable.stores.base import Store
+
+ROOT = Path(__file__).parent.parent
+
+# No deadline: a loaded machine is no bug. The blob reproduces a failure seen elsewhere.
+settings.register_profile("ci", deadline=None, print_blob=True)
+settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=2_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# Child processes of tests import this tree, wherever they run.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+
+
+class FrozenClock:
+    """A clock in microseconds that moves only when told to, in either direction."""
+
+    def __init__(self, now_us: int = 1_750_000_000_000_000) -> None:
+        self.now_us = now_us
+
+    def __call__(self) -> int:
+        return self.now_us
+
+    def advance(self, seconds: float = 0.0, *, us: int = 0) -> int:
+        """Move by seconds and microseconds; return the new time."""
+        self.now_us += round(seconds * 1_000_000) + us
+        return self.now_us
+
+
+@pytest.fixture(autouse=True)
+def clean_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test in a folder of its own, without the user's settings and keys."""
+    for name in [*os.environ]:
+        if name.startswith("NBDURABLE_") or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock()
+
+
+@pytest.fixture(params=["memory", "duckdb"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """One test, each store: everything promised holds for all of them (B59)."""
+    opened: Store
+    if request.param == "memory":
+        from nbdurable.stores.memory import MemoryStore
+
+        opened = MemoryStore()
+    else:
+        from nbdurable.stores.duckdb import DuckDBStore
+
+        opened = DuckDBStore(tmp_path / "store.duckdb")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def model() -> ScriptedModel:
+    from nbdurable.models.scripted import ScriptedModel
+
+    return ScriptedModel("A scripted answer.")
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeOpenAI]:
+    """A provider on loopback, started and stopped with the test."""
+    from nbdurable.testing import FakeOpenAI
+
+    with FakeOpenAI() as server:
+        yield server
