@@ -15,7 +15,7 @@ import re
 import sys
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -96,7 +96,7 @@ def first_line(node: Function | ast.ClassDef) -> int:
     return min([node.lineno, *(d.lineno for d in node.decorator_list)])
 
 
-def start_with_comments(node: Function | ast.ClassDef, own_lines: dict[int, str]) -> int:
+def start_with_comments(node: Function | ast.ClassDef, own_lines: Container[int]) -> int:
     """Return the first line of the block of comments that ends directly above a definition."""
     line = first_line(node)
     while line - 1 in own_lines:
@@ -118,11 +118,8 @@ class FileScan:
         self.tree = ast.parse(text)
         self.shown_as = shown_as
         self._comments = comments_of(path)
-        self._own_lines = {
-            n: comment
-            for n, comment in self._comments.items()
-            if lines[n - 1].lstrip().startswith("#")
-        }
+        indents = {n: len(lines[n - 1]) - len(lines[n - 1].lstrip()) for n in self._comments}
+        self._own_lines = {n: at for n, at in indents.items() if lines[n - 1][at] == "#"}
 
     def tests(self) -> Iterator[Marked]:
         """Yield each test of the file."""
@@ -139,16 +136,21 @@ class FileScan:
                 yield Marked(where, frozenset(numbers_in(text)), frozenset(cases_in(text)))
 
     def _text(self, node: Function) -> str:
-        span = range(start_with_comments(node, self._own_lines), (node.end_lineno or 0) + 1)
-        comments = [self._comments[n] for n in span if n in self._comments]
+        comments = [self._comments[n] for n in self._span(node) if n in self._comments]
         return "\n".join([*comments, ast.get_docstring(node) or ""])
 
+    def _span(self, node: Function | ast.ClassDef) -> range:
+        """Return the lines of a definition with the comments above it and at its very end."""
+        end = node.end_lineno or 0
+        while self._own_lines.get(end + 1, -1) > node.col_offset:
+            end += 1
+        return range(start_with_comments(node, self._own_lines), end + 1)
+
     def _class_text(self, node: ast.ClassDef) -> str:
-        span = set(range(start_with_comments(node, self._own_lines), (node.end_lineno or 0) + 1))
+        span = set(self._span(node))
         for child in node.body:
             if isinstance(child, Function | ast.ClassDef):
-                start = start_with_comments(child, self._own_lines)
-                span -= set(range(start, (child.end_lineno or 0) + 1))
+                span -= set(self._span(child))
         comments = [self._comments[n] for n in sorted(span) if n in self._comments]
         return "\n".join([*comments, ast.get_docstring(node) or ""])
 
