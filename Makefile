@@ -24,11 +24,13 @@ comma := ,
 CORE_FILES := $(subst $(empty) $(empty),$(comma),$(strip $(patsubst %,nbdurable/%.py,$(CORE))))
 CORE_PERCENT := 95
 
-# One dot for each package that pip takes up; what goes wrong is printed whole.
+# One dot for each package that pip takes up; what pip says is printed when it fails.
 define pip_install
 	@echo "$(2) (once; one to two minutes)"
-	@set -o pipefail; $(PY) -m pip install --no-input -e "$(1)" | \
-		while read -r line; do case "$$line" in Collecting*|Building*|Installing*) printf .;; esac; done
+	@set -o pipefail; $(PY) -m pip install --no-input -e "$(1)" 2>&1 | tee $(VENV)/pip.log | \
+		while read -r line; do case "$$line" in Collecting*|Building*|Installing*) printf .;; esac; done \
+		|| { echo; grep -v "is ignored:" $(VENV)/pip.log | tail -n 40 >&2; exit 1; }
+	@rm -f $(VENV)/pip.log
 	@echo " done"
 	@touch $@
 endef

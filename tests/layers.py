@@ -16,7 +16,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "ids blocks",
         "entries wire codec stored events",
         "tree views compaction",
-        "stores models media inputs tools hooks",
+        "stores models media inputs tools toolspec hooks threads",
         "loop run",
         "notebook display terminal reprs",
         "session",
