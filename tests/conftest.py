@@ -12,9 +12,8 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from nbdurable.models.scripted import ScriptedModel
-    from nbdurable.testing import FakeOpenAI
-
     from nbdurable.stores.base import Store
+    from nbdurable.testing import FakeOpenAI
 
 ROOT = Path(__file__).parent.parent
 

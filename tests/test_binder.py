@@ -43,7 +43,7 @@ def recipe() -> str:
     [
         r"COPY .*binder/requirements\.txt",
         r"RUN \./binder/postBuild",
-        r"environment-2epy-2d3-2e12-linux",  # its lock file, as its name is escaped
+        r"environment-2epy-2d3-2e12-2dlinux",  # its lock file, as its name is escaped
     ],
 )
 def test_the_recipe_takes_up_each_file(recipe: str, step: str) -> None:
