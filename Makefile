@@ -15,8 +15,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUNBUFFERED := 1
 
 # The core holds what a lost conversation would be lost by; its branches are covered, enforced.
-CORE := errors ids blocks wire entries codec stored events tree views compaction media inputs \
-	tools hooks loop run session stores/base stores/memory models/base
+CORE := errors ids blocks wire entries codec stored events tree pairing views compaction media \
+	inputs tools toolspec hooks loop run session stores/base stores/memory stores/memory_session \
+	models/base
 LAB_OPTIONS := --ServerApp.ip=127.0.0.1 --ServerApp.allow_root=True --ServerApp.log_level=WARN \
 	--LabApp.default_url=/lab/tree/01_quickstart.ipynb
 empty :=

@@ -157,9 +157,9 @@ class FileScan:
 
 def test_files(root: Path) -> list[Path]:
     """Return the files that hold tests: those of pytest, and the contract of stores."""
-    contract = root / "nbdurable" / "stores" / "conformance.py"
-    found = sorted((root / "tests").rglob("test_*.py"))
-    return [*found, contract] if contract.exists() else found
+    stores = root / "nbdurable" / "stores"
+    contract = [*stores.glob("conformance.py"), *stores.glob("conformance/*.py")]
+    return sorted((root / "tests").rglob("test_*.py")) + sorted(contract)
 
 
 def scan(root: Path) -> Report:

@@ -15,7 +15,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "errors",
         "ids blocks",
         "entries wire codec stored events",
-        "tree views compaction",
+        "tree pairing views compaction",
         "stores models media inputs tools toolspec hooks threads",
         "loop run",
         "notebook display terminal reprs",

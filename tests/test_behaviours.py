@@ -97,15 +97,16 @@ def test_a_number_in_plain_text_is_no_marker(tmp_path: Path) -> None:
     assert found["test_a"] == (set(), set())
 
 
-def test_the_contract_of_stores_is_scanned_beside_the_tests(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["conformance.py", "conformance/_runs.py"])
+def test_the_contract_of_stores_is_scanned_beside_the_tests(tmp_path: Path, name: str) -> None:
     (tmp_path / "tests").mkdir()
-    contract = tmp_path / "nbdurable" / "stores" / "conformance.py"
+    contract = tmp_path / "nbdurable" / "stores" / name
     contract.parent.mkdir(parents=True)
     contract.write_text("class StoreContract:\n    # B60\n    def test_a(self): ...\n", "utf-8")
 
     pins = scan(tmp_path).pins()
 
-    assert pins == {60: ["nbdurable/stores/conformance.py::StoreContract::test_a"]}
+    assert pins == {60: [f"nbdurable/stores/{name}::StoreContract::test_a"]}
 
 
 def test_a_required_behaviour_without_a_test_is_a_problem() -> None:
