@@ -17,6 +17,7 @@ from nbdurable.stores.conformance._base import (
     contents,
     end_of,
     ids_in,
+    new_id,
     plan_of,
     run_of,
     session_of,
@@ -66,7 +67,7 @@ class SessionPromises(ContractBase):
 
     # B2
     def test_a_session_is_loaded_as_it_was_created(self, store: Store) -> None:
-        fork = session_of("child", parent_session_id="s", parent_entry_id="e")
+        fork = session_of("child", parent_session_id="s", parent_entry_id=new_id())
 
         store.create_session(fork)
 
