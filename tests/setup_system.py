@@ -7,6 +7,7 @@ for tests that do not exist. Never fails: the tests that need a missing program 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+MARK = re.compile(r"^\s*(?:@|pytestmark\b.*)pytest\.mark\.(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,8 @@ PROGRAMS = (
 def marks_used(tests: Path) -> set[str]:
     """Return the marks of `PROGRAMS` that a test file under `tests` uses."""
     sources = [path.read_text("utf-8") for path in tests.rglob("test_*.py")]
-    marks = {program.mark for program in PROGRAMS}
-    return {mark for mark in marks if any(f"pytest.mark.{mark}" in text for text in sources)}
+    used = {mark for source in sources for mark in MARK.findall(source)}
+    return used & {program.mark for program in PROGRAMS}
 
 
 def missing_for(marks: Iterable[str]) -> list[Program]:
