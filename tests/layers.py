@@ -22,7 +22,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "modelcall references reruns forking",
         "toolstep",
         "loop compacting",
-        "notebook display terminal reprs",
+        "notebook display terminal outline reprs",
         "planning starting handle asking",
         "session",
         "opening",

@@ -196,9 +196,16 @@ def _durable_appends(path: Path) -> list[float]:
     new_id, parent, seconds = IdMaker(), None, []
     payload = '{"text": "' + "x" * (PAYLOAD_BYTES - 13) + '"}'
     store = DuckDBStore(path)
-    store.create_session(SessionRecord("s", now_us()))
+    store.create_session(SessionRecord(id="s", created_at=now_us()))
     for _ in range(APPENDS):
-        entry = StoredEntry(new_id(), "s", parent, "note", payload, now_us())
+        entry = StoredEntry(
+            id=new_id(),
+            session_id="s",
+            parent_id=parent,
+            kind="note",
+            payload=payload,
+            created_at=now_us(),
+        )
         seconds.append(timed(lambda entry=entry: store.append("s", [entry])))
         parent = entry.id
     store.close()
