@@ -178,11 +178,9 @@ class Assembly:
     def add(self, delta: Delta) -> None:
         """Take one delta."""
         match delta:
-            case TextDelta(text=""):
-                return
-            case TextDelta():
+            case TextDelta() if delta.text:
                 self._open("text").parts.append(delta.text)
-            case ThinkingDelta():
+            case ThinkingDelta() if delta.text or delta.signature or delta.data:
                 piece = self._open("thinking")
                 piece.parts.append(delta.text)
                 piece.signature = delta.signature or piece.signature

@@ -101,10 +101,9 @@ class LocalModel:
 
     def describe(self, request: ModelRequest) -> dict[str, Json]:
         """Return the body that is handed to the engine, unrecorded parameters as ``***``."""
-        own = {"messages", "max_tokens", "json_schema", "stream", "stream_options"}
-        hidden = set(request.params) - RECORDED
+        hidden = set(request.params) - RECORDED - {"messages", "json_schema"}
         return {
-            name: "***" if name in hidden and name not in own else value
+            name: "***" if name in hidden else value
             for name, value in {"model": self.name, **request_body(request)}.items()
         }
 

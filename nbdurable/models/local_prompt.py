@@ -43,7 +43,16 @@ LEFT_OUT = frozenset(
 """Parameters that shape an answer elsewhere and cannot here; the caller is warned of each."""
 
 _OURS = frozenset(
-    {"messages", "n", "parallel_tool_calls", "stream", "stream_options", "tool_choice", "tools"}
+    {
+        "messages",
+        "model",
+        "n",
+        "parallel_tool_calls",
+        "stream",
+        "stream_options",
+        "tool_choice",
+        "tools",
+    }
 )
 _TYPES = frozenset({"text", "json_object", "json_schema"})
 
