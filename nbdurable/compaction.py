@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from nbdurable.blocks import Block, Message, TextBlock, ToolCallBlock, text_of
 from nbdurable.entries import CompactionEntry, Entry, MessageEntry
@@ -68,11 +68,8 @@ class Plan:
 
 def turns(path: Sequence[Entry]) -> list[Turn]:
     """Return the turns of a path, oldest first; together they hold every entry of it."""
-    starts = _turn_starts(path)
-    return [
-        Turn(tuple(path[start:end]))
-        for start, end in zip(starts, [*starts[1:], len(path)], strict=True)
-    ]
+    ends = [*_turn_starts(path), len(path)]
+    return [Turn(tuple(path[start:end])) for start, end in pairwise(ends)]
 
 
 def _turn_starts(path: Sequence[Entry]) -> list[int]:
