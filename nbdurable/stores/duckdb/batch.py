@@ -1,0 +1,105 @@
+"""Rows staged for one transaction, and how they are written.
+
+Owns the order of columns and the two ways of insertion. Does not own checks (`plans`). The one
+idea: a transaction is whole or not there, so finding its first row again tells its outcome (B67).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from operator import attrgetter
+
+import duckdb
+
+from nbdurable.stored import StoredEntry
+from nbdurable.stores.duckdb.schema import ALIAS, COLUMNS, KEYS
+from nbdurable.wire import clean
+
+Row = tuple[object, ...]
+
+_entry_row = attrgetter(*COLUMNS["entries"])
+
+
+class Batch:
+    """Rows by table, in the order they were staged."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[Row]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.rows.values()))
+
+    def stage_entries(self, entries: Sequence[StoredEntry]) -> None:
+        """Stage completed entries."""
+        if entries:
+            self.rows.setdefault("entries", []).extend(map(_entry_row, entries))
+
+    def stage(self, table: str, record: object, **extra: object) -> None:
+        """Stage one record of a table; `extra` gives the columns that the record lacks."""
+        row = tuple(
+            _sound(extra[name] if name in extra else getattr(record, name))
+            for name in COLUMNS[table]
+        )
+        self.rows.setdefault(table, []).append(row)
+
+    def first(self) -> tuple[str, str, object]:
+        """Return table, key column and key of the first row."""
+        table, rows = next(iter(self.rows.items()))
+        key = KEYS[table]
+        return table, key, rows[0][COLUMNS[table].index(key)]
+
+
+def _sound(value: object) -> object:
+    """Return a value as DuckDB takes it: text without lone surrogates (B64), lists for tuples."""
+    if isinstance(value, str):
+        return clean(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+class Inserter:
+    """Write batches through one cursor, with statements that are parsed once."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+        cursor.execute(f"use {ALIAS}.nbd")
+        # A flag of this cursor alone: planning an insert costs more than it does.
+        cursor.execute("pragma disable_optimizer")
+        self._statements: dict[str, duckdb.Statement] = {}
+
+    def close(self) -> None:
+        """Free the cursor."""
+        self._cursor.close()
+
+    def write(self, batch: Batch) -> None:
+        """Store a batch in one transaction; on an error nothing of it is left open."""
+        if len(batch) == 1:
+            ((table, rows),) = batch.rows.items()
+            self._cursor.execute(self._statement(table), rows[0])
+            return
+        self._cursor.execute("begin")
+        try:
+            for table, rows in batch.rows.items():
+                self._insert(table, rows)
+            self._cursor.execute("commit")
+        except BaseException:
+            # A failed commit has rolled back already.
+            with contextlib.suppress(duckdb.Error):
+                self._cursor.execute("rollback")
+            raise
+
+    def _insert(self, table: str, rows: Sequence[Row]) -> None:
+        if len(rows) == 1:
+            self._cursor.execute(self._statement(table), rows[0])
+            return
+        appender = self._cursor.appender(table)
+        for row in rows:
+            appender.append_row(*row)
+        appender.flush()
+
+    def _statement(self, table: str) -> duckdb.Statement:
+        if table not in self._statements:
+            marks = ", ".join("?" * len(COLUMNS[table]))
+            text = f"insert into {ALIAS}.nbd.{table} values ({marks})"
+            self._statements[table] = self._cursor.extract_statements(text)[0]
+        return self._statements[table]

@@ -1,0 +1,269 @@
+"""Who holds the file, and when: one in-memory DuckDB instance to which the file is attached.
+
+Owns attach, detach and what "held" means. Does not own what is read or written. The one idea:
+every operation runs inside `held()`, fully materialised, so that no cursor outlives the hold;
+today the file stays attached until `close`, and a hold per operation needs no other change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+
+from nbdurable.errors import StoreClosed, StoreError, shown
+from nbdurable.stores.duckdb import faults, schema
+from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION
+
+_log = logging.getLogger("nbdurable")
+_FIRST_RETRY_S, _LAST_RETRY_S = 0.01, 0.1
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+
+
+class Lease:
+    """The hold on one file by this process.
+
+    ``generation`` grows with each attach: cursors of an earlier one are of no use.
+    """
+
+    def __init__(self, path: str, *, timeout_s: float) -> None:
+        self.path = path
+        self.generation = 0
+        self._timeout_s = timeout_s
+        self._change = threading.Condition()
+        self._holds = 0
+        self._is_attached = False
+        self._is_closed = False
+        self._wal_seen = (0, 0)
+        self._base = _instance()
+
+    def open(self) -> None:
+        """Attach the file, made first when missing, and check that it is a store.
+
+        Raises
+        ------
+        StoreLocked
+            Another process held it until the deadline.
+        StoreTooNew
+            Its version is newer than what is read here.
+        StoreError
+            It cannot be read and written, or is no store.
+        """
+        _check_place(self.path)
+        if not os.path.lexists(self.path):
+            _create(self.path)
+        try:
+            with self._change:
+                self._attach()
+            if schema.is_empty(self._base):
+                schema.create(self._base, _created_by())
+            schema.check_version(self._base, self.path)
+        except BaseException:
+            self.close()
+            raise
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Hold the file for one operation and yield a cursor of its own.
+
+        Raises
+        ------
+        StoreClosed
+            After `close`.
+        """
+        with self._change:
+            self._check_open()
+            if not self._is_attached:
+                self._attach()
+            self._holds += 1
+            cursor = self._base.cursor()
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+            with self._change:
+                self._holds -= 1
+                self._change.notify_all()
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a cursor that is good for this generation; to be called inside `held()`."""
+        with self._change:
+            return self._base.cursor()
+
+    def reattach(self, generation: int) -> None:
+        """Attach anew after DuckDB invalidated the file; not to be called inside `held()`.
+
+        A caller whose `generation` is past does nothing: another thread was quicker.
+        """
+        with self._change:
+            self._change.wait_for(lambda: self._holds == 0)
+            self._check_open()
+            if generation == self.generation:
+                self._detach()
+                self._attach()
+
+    def close(self) -> None:
+        """Wait for the holds, checkpoint, detach and free the file."""
+        with self._change:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._change.wait_for(lambda: self._holds == 0)
+            self._checkpoint()
+            self._detach()
+            self._base.close()
+
+    def wal_bytes(self) -> int:
+        """Return the size of the write-ahead log in bytes; does not open it."""
+        try:
+            return os.stat(self.path + ".wal").st_size
+        except OSError:
+            return 0
+
+    def sync_name(self) -> None:
+        """Make the name of a new write-ahead log durable; DuckDB itself never syncs the folder."""
+        try:
+            status = os.stat(self.path + ".wal")
+        except OSError:
+            self._wal_seen = (0, 0)
+            return
+        inode, size = self._wal_seen
+        self._wal_seen = (status.st_ino, status.st_size)
+        if (inode != status.st_ino or size > status.st_size) and os.name == "posix":
+            _sync_folder(self.path)
+
+    # -- under the condition -------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreClosed(f"store {shown(self.path)} is closed; open it again")
+
+    def _attach(self) -> None:
+        deadline, pause_s = time.monotonic() + self._timeout_s, _FIRST_RETRY_S
+        while True:
+            try:
+                _attach_file(self._base, self.path)
+                break
+            except duckdb.Error as exc:
+                if not faults.is_locked(exc) or time.monotonic() + pause_s > deadline:
+                    raise faults.told(exc, self.path) from exc
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LAST_RETRY_S)
+        self._is_attached = True
+        self.generation += 1
+
+    def _checkpoint(self) -> None:
+        # So that after a close the one file is the whole store, whoever copies it.
+        if not self._is_attached or not self.wal_bytes():
+            return
+        try:
+            self._base.execute(f"checkpoint {ALIAS}")
+        except duckdb.Error as exc:
+            _log.warning("%s", faults.told(exc, self.path))  # the log keeps everything durable
+
+    def _detach(self) -> None:
+        if not self._is_attached:
+            return
+        self._is_attached = False
+        try:
+            self._base.execute(f"detach {ALIAS}")
+        except duckdb.Error:
+            # A fatal error takes the whole instance along: a new one attaches the file afresh.
+            self._base.close()
+            self._base = _instance()
+
+
+def _instance() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config=_CONFIG)
+    connection.execute("set checkpoint_on_detach = 'DISABLED'")
+    connection.execute("pragma disable_checkpoint_on_shutdown")
+    return connection
+
+
+def _attach_file(connection: duckdb.DuckDBPyConnection, path: str) -> None:
+    quoted = path.replace("'", "''")
+    connection.execute(
+        f"attach '{quoted}' as {ALIAS} (type duckdb, storage_version '{STORAGE_VERSION}')"
+    )
+
+
+def _check_place(path: str) -> None:
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise StoreError(
+            f"folder {shown(folder)} of store {shown(path)} does not exist; create it first"
+        )
+    if os.path.isdir(path):
+        raise StoreError(f"store {shown(path)} is a folder; give the path of a file in it")
+    if os.path.exists(path) and os.path.getsize(path) == 0:
+        raise StoreError(
+            f"file {shown(path)} is empty, which is no DuckDB database; "
+            "remove it, or choose another file"
+        )
+    try:
+        # DuckDB opens a file in a read-only folder, and fails at the first commit.
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as exc:
+        raise StoreError(
+            f"folder {shown(folder)} of store {shown(path)} cannot be written "
+            f"({exc.strerror}); change its permissions, or choose another folder"
+        ) from exc
+
+
+def _create(path: str) -> None:
+    """Make an empty store under another name and link it in place: it is whole or not there."""
+    with tempfile.TemporaryDirectory(
+        dir=os.path.dirname(path), prefix=f".{os.path.basename(path)[:40]}."
+    ) as folder:
+        fresh = os.path.join(folder, "new.duckdb")
+        connection = _instance()
+        try:
+            _attach_file(connection, fresh)
+            schema.create(connection, _created_by())
+            connection.execute(f"detach {ALIAS}")
+        except duckdb.Error as exc:
+            raise faults.told(exc, path) from exc
+        finally:
+            connection.close()
+        _put_in_place(fresh, path)
+    _sync_folder(path)
+
+
+def _put_in_place(fresh: str, path: str) -> None:
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        return  # another process was quicker; its file is as good
+    except OSError:
+        # A file system without hard links.
+        if not os.path.lexists(path):
+            os.rename(fresh, path)
+
+
+def _sync_folder(path: str) -> None:
+    if os.name != "posix":
+        return
+    descriptor = os.open(Path(path).parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _created_by() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"nbdurable {version('nbdurable')}, duckdb {duckdb.__version__}"
+    except PackageNotFoundError:
+        return f"nbdurable from source, duckdb {duckdb.__version__}"

@@ -1,0 +1,208 @@
+"""What is read: queries in, records out, fully materialised.
+
+Owns the select statements and the order of their rows. The one idea: a read is a function of a
+cursor that is good for one hold of the file, so nothing lazy leaves this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import duckdb
+
+from nbdurable.errors import StoreError, shown
+from nbdurable.stored import (
+    Annotation,
+    Context,
+    ExperimentRecord,
+    Move,
+    RunEnd,
+    RunRecord,
+    SessionRecord,
+    SessionSummary,
+    StoredEntry,
+)
+from nbdurable.stores.duckdb import faults
+from nbdurable.stores.duckdb.lease import Lease
+from nbdurable.stores.duckdb.schema import ALIAS, FIELDS
+from nbdurable.stores.duckdb.state import no_session
+
+T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
+
+_UUIDS = {("entries", "id"), ("entries", "parent_id"), ("moves", "entry_id")}
+
+
+def _select(table: str, where: str, order: str = "") -> str:
+    names = ", ".join(
+        f"{name}::varchar" if (table, name) in _UUIDS else f'"{name}"' for name in FIELDS[table]
+    )
+    tail = f" order by {order}" if order else ""
+    return f"select {names} from {ALIAS}.nbd.{table} where {where}{tail}"
+
+
+_SESSION = _select("sessions", "id = ?")
+_ENTRIES = _select("entries", "session_id = ? and n > ?", "seq")
+_MOVES = _select("moves", "session_id = ? and seq > ?", "seq")
+_ANNOTATIONS = _select("annotations", "session_id = ? and counter > ?", "counter")
+_EXPERIMENTS = _select("experiments", "session_id = ? and counter > ?", "counter")
+_RUNS = _select("runs", "session_id = ?", "counter")
+_RUN_ENDS = _select("run_ends", "session_id = ?")
+_CONTEXT = _select("contexts", "digest = ?")
+_BLOB = f"select data from {ALIAS}.nbd.blobs where sha256 = ? limit 1"
+
+# Reads no payload. Parents are always stored, so that an entry which is nobody's parent is a leaf.
+_SUMMARIES = f"""
+    with used as (
+        select session_id, count(*) as entries,
+            count(*) - count(distinct parent_id) as leaves,
+            arg_max(created_at, seq) as last_at, max(seq) as last_seq,
+            arg_min(preview, seq) filter (role = 'user' and not meta) as title,
+            sum(cost_usd) as cost_usd
+        from {ALIAS}.nbd.entries group by session_id),
+    moved as (select session_id, max(seq) as last_seq from {ALIAS}.nbd.moves group by session_id)
+    select {", ".join(f"s.{name}" for name in FIELDS["sessions"])},
+        coalesce(title, ''), coalesce(entries, 0), coalesce(leaves, 0),
+        coalesce(last_at, s.created_at), coalesce(cost_usd, 0)
+    from {ALIAS}.nbd.sessions s
+    left join used on used.session_id = s.id
+    left join moved on moved.session_id = s.id
+    order by greatest(coalesce(used.last_seq, 0), coalesce(moved.last_seq, 0), s.created_after)
+        desc, s.counter desc
+"""
+_MODELS = f"""
+    select session_id, model from {ALIAS}.nbd.entries
+    where model is not null group by session_id, model order by min(seq)
+"""
+
+
+class Reader:
+    """The reads of one store, from any thread."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    # -- sessions and entries ------------------------------------------------------------------
+
+    def session(self, session_id: str) -> SessionRecord:
+        """Return a session's record."""
+        rows = self._rows(_SESSION, session_id)
+        if not rows:
+            raise no_session(session_id, self._lease.path)
+        return _record(SessionRecord, "sessions", rows[0])
+
+    def summaries(self) -> list[SessionSummary]:
+        """Return one summary per session, the most recently used first."""
+        found, named = self._read(
+            lambda cursor: (
+                cursor.execute(_SUMMARIES).fetchall(),
+                cursor.execute(_MODELS).fetchall(),
+            )
+        )
+        models: dict[str, list[str]] = {}
+        for session_id, model in named:
+            models.setdefault(session_id, []).append(model)
+        width = len(FIELDS["sessions"])
+        return [
+            SessionSummary(
+                session=_record(SessionRecord, "sessions", row[:width]),
+                title=row[width],
+                entries=row[width + 1],
+                leaves=row[width + 2],
+                last_at=row[width + 3],
+                models=tuple(models.get(row[0], ())),
+                cost_usd=row[width + 4],
+            )
+            for row in found
+        ]
+
+    def entries(self, session_id: str, after_n: int) -> list[StoredEntry]:
+        """Return entries by ``seq``."""
+        return self._of_session(StoredEntry, "entries", _ENTRIES, session_id, after_n)
+
+    def moves(self, session_id: str, after_seq: int) -> list[Move]:
+        """Return moves by ``seq``."""
+        return self._of_session(Move, "moves", _MOVES, session_id, after_seq)
+
+    # -- beside the tree -----------------------------------------------------------------------
+
+    def blob(self, sha256: str) -> bytes:
+        """Return the bytes of a hash."""
+        rows = self._rows(_BLOB, sha256)
+        if not rows:
+            raise StoreError(
+                f"blob {shown(sha256)} is not in store {self._lease.path!r}; "
+                "put_blob(sha256, data) keeps one"
+            )
+        return bytes(rows[0][0])
+
+    def context(self, digest: str) -> Context:
+        """Return a context."""
+        rows = self._rows(_CONTEXT, digest)
+        if not rows:
+            raise StoreError(
+                f"context {shown(digest)} is not in store {self._lease.path!r}; "
+                "save_context(context) keeps one"
+            )
+        return _record(Context, "contexts", rows[0])
+
+    def annotations(self, session_id: str, after: int) -> list[Annotation]:
+        """Return annotations by counter."""
+        return self._of_session(Annotation, "annotations", _ANNOTATIONS, session_id, after)
+
+    def experiments(self, session_id: str, after: int) -> list[ExperimentRecord]:
+        """Return plans by counter."""
+        return self._of_session(ExperimentRecord, "experiments", _EXPERIMENTS, session_id, after)
+
+    def runs(self, session_id: str) -> list[tuple[RunRecord, RunEnd | None]]:
+        """Return runs in the order they started, with their ends."""
+        runs, ended = self._read(
+            lambda cursor: (
+                cursor.execute(_RUNS, [session_id]).fetchall(),
+                cursor.execute(_RUN_ENDS, [session_id]).fetchall(),
+            )
+        )
+        if not runs:
+            self.session(session_id)
+        ends = {row[0]: _record(RunEnd, "run_ends", row) for row in ended}
+        return [(run, ends.get(run.id)) for run in map(_run, runs)]
+
+    # -- the hold ------------------------------------------------------------------------------
+
+    def _of_session(
+        self, record: type[T], table: str, query: str, session_id: str, after: int
+    ) -> list[T]:
+        rows = self._rows(query, session_id, after)
+        if not rows:
+            self.session(session_id)  # raises where the session is not known
+        return [_record(record, table, row) for row in rows]
+
+    def _rows(self, query: str, *params: object) -> Rows:
+        return self._read(lambda cursor: cursor.execute(query, list(params)).fetchall())
+
+    def _read(self, query: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        for is_last in (False, True):
+            generation = self._lease.generation
+            try:
+                with self._lease.held() as cursor:
+                    return query(cursor)
+            except duckdb.Error as exc:
+                if is_last or not faults.is_invalidated(exc):
+                    raise faults.told(exc, self._lease.path) from exc
+            except RuntimeError as exc:
+                # How DuckDB tells of an interrupt that it saw before Python did.
+                if "Query interrupted" in str(exc):
+                    raise KeyboardInterrupt from exc
+                raise
+            self._lease.reattach(generation)
+        raise AssertionError("unreachable")
+
+
+def _record(record: type[T], table: str, row: Sequence[Any]) -> T:
+    return record(**dict(zip(FIELDS[table], row, strict=True)))
+
+
+def _run(row: Sequence[Any]) -> RunRecord:
+    values = dict(zip(FIELDS["runs"], row, strict=True))
+    return RunRecord(**{**values, "input_ids": tuple(values["input_ids"])})

@@ -1,0 +1,178 @@
+"""Answers in flight, kept beside the file until they are appended (B24).
+
+Owns one file per process in ``<store>.spool/``, under a lock held while the store is open; a lock
+that is free tells that its process is gone. The one idea: a draft is written without a sync, since
+a killed process leaves what it wrote to the kernel; only a power cut takes it, and it was not
+acknowledged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from nbdurable.errors import StoreError, shown
+from nbdurable.stored import RunEnd, SpoolDraft, StoredEntry
+
+_COMPACT_BYTES = 8 << 20  # a longer file is rewritten with the newest snapshot of each draft
+
+
+class Spool:
+    """The drafts of one open store, and those that dead processes left."""
+
+    def __init__(self, store_path: str, owner: str) -> None:
+        self._folder = Path(store_path + ".spool")
+        self._path = self._folder / f"{owner}.jsonl"
+        self._mutex = threading.Lock()
+        self._drafts: dict[str, bytes] = {}  # entry id -> its newest line
+        self._lock: FileLock | None = None
+        self._descriptor = -1
+        self._size_bytes = 0
+        self._compact_bytes = _COMPACT_BYTES
+
+    def put(self, draft: SpoolDraft) -> None:
+        """Write the newest snapshot of a draft; without a sync.
+
+        Raises
+        ------
+        StoreError
+            The folder cannot be written, or its disk is full.
+        """
+        wire = {"entry": asdict(draft.entry), "end": asdict(draft.end) if draft.end else None}
+        line = json.dumps(wire).encode() + b"\n"
+        with self._mutex, self._told():
+            self._open()
+            self._drafts[draft.entry.id] = line
+            self._write(line)
+
+    def drop(self, entry_ids: Iterable[str]) -> None:
+        """Forget drafts, by the ids of their entries; unknown ids are passed over."""
+        if not self._drafts:
+            return
+        with self._mutex, self._told():
+            gone = [id for id in entry_ids if self._drafts.pop(id, None) is not None]
+            if gone and not self._drafts:
+                self._rewrite()
+            elif gone:
+                self._write(json.dumps({"gone": gone}).encode() + b"\n")
+
+    def close(self) -> None:
+        """Free the lock; drafts still in flight are left to the next recovery."""
+        with self._mutex:
+            if self._lock is None:
+                return
+            os.close(self._descriptor)
+            if not self._drafts:
+                self._path.unlink(missing_ok=True)
+            _free(self._lock, self._path)
+            self._lock = None
+
+    @contextlib.contextmanager
+    def left_behind(self) -> Iterator[list[SpoolDraft]]:
+        """Yield the drafts of dead processes; on leaving without an error they are removed."""
+        drafts: list[SpoolDraft] = []
+        with contextlib.ExitStack() as locks:
+            dead = []
+            for path in sorted(self._folder.glob("*.jsonl")):
+                if path == self._path or not (lock := _taken(path)):
+                    continue
+                locks.callback(_free, lock, path)
+                if path.exists():  # else another process recovered it before the lock was taken
+                    dead.append(path)
+                    drafts.extend(_read(path))
+            yield drafts
+            for path in dead:
+                path.unlink(missing_ok=True)
+
+    # -- under the mutex -----------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self._lock is not None:
+            return
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        lock = FileLock(_lock_path(self._path))
+        lock.acquire(timeout=0)
+        self._descriptor = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        self._lock = lock
+
+    def _write(self, line: bytes) -> None:
+        if self._size_bytes + len(line) > self._compact_bytes:
+            self._rewrite()
+            return
+        self._put_bytes(self._descriptor, line)
+        self._size_bytes += len(line)
+
+    def _rewrite(self) -> None:
+        if not self._drafts:
+            os.ftruncate(self._descriptor, 0)
+            self._size_bytes = 0
+            return
+        whole = b"".join(self._drafts.values())
+        fresh = self._path.with_suffix(".new")
+        flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND
+        descriptor = os.open(fresh, flags, 0o600)
+        self._put_bytes(descriptor, whole)
+        os.replace(fresh, self._path)
+        os.close(self._descriptor)
+        self._descriptor, self._size_bytes = descriptor, len(whole)
+        self._compact_bytes = max(_COMPACT_BYTES, 2 * len(whole))
+
+    @staticmethod
+    def _put_bytes(descriptor: int, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as exc:
+            raise StoreError(
+                f"spool {shown(str(self._path))} cannot be written ({exc.strerror or exc}); "
+                "free space or change permissions (what is stored is safe)"
+            ) from exc
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_suffix(".lock")
+
+
+def _taken(path: Path) -> FileLock | None:
+    """Return the lock of a spool whose process is gone, else None."""
+    lock = FileLock(_lock_path(path))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return None
+    return lock
+
+
+def _free(lock: FileLock, path: Path) -> None:
+    # The lock's file goes first: whoever takes a lock afterwards finds no spool to recover.
+    if not path.exists():
+        _lock_path(path).unlink(missing_ok=True)
+    lock.release()
+    with contextlib.suppress(OSError):
+        path.parent.rmdir()  # when it was the last
+
+
+def _read(path: Path) -> list[SpoolDraft]:
+    """Return the drafts of a spool file, the newest snapshot of each; a torn last line is none."""
+    drafts: dict[str, SpoolDraft] = {}
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        wire = json.loads(line)
+        for gone in wire.get("gone", ()):
+            drafts.pop(gone, None)
+        if "entry" in wire:
+            end = RunEnd(**wire["end"]) if wire["end"] else None
+            entry = StoredEntry(**wire["entry"])
+            drafts[entry.id] = SpoolDraft(entry=entry, end=end)
+    return list(drafts.values())

@@ -1,0 +1,169 @@
+"""What the writer knows of the file, so that a check costs no query.
+
+Owns counters, the sessions' ids and the ordinals, depths and position of each session touched.
+Does not own rows. The one idea: everything here is a cache of the file, filled at first need;
+`reset` forgets it whenever the file may say otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from nbdurable.errors import EntryError, SessionNotFound, shown
+from nbdurable.stores.duckdb.schema import ALIAS
+
+Lookup = Callable[[str, Sequence[object]], list[tuple[object, ...]]]
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+_NEWEST_SEQ = f"""
+    select greatest(
+        coalesce((select max(seq) from {ALIAS}.nbd.entries), 0),
+        coalesce((select max(seq) from {ALIAS}.nbd.moves), 0))
+"""
+_NEWEST_COUNTER = f"select coalesce(max(counter), 0) from {ALIAS}.nbd.{{table}}"
+_NEWEST_ID = f"select max(id)::varchar from {ALIAS}.nbd.entries"
+_HOMES = f"""
+    select id::varchar, session_id from {ALIAS}.nbd.entries
+    where id in (select unnest(?::uuid[])) order by seq
+"""
+_SESSION = f"select counter from {ALIAS}.nbd.sessions where id = ?"
+_SESSION_ENTRIES = f"""
+    select id::varchar, depth, n, seq, moves_leaf from {ALIAS}.nbd.entries
+    where session_id = ? order by seq
+"""
+_LAST_MOVE = f"""
+    select entry_id::varchar, seq from {ALIAS}.nbd.moves
+    where session_id = ? order by seq desc limit 1
+"""
+_KNOWN = f"select {{value}} from {ALIAS}.nbd.{{table}} where {{column}} = ? limit 1"
+
+
+@dataclass(slots=True)
+class SessionState:
+    """What an append to one session is checked against."""
+
+    depths: dict[str, int] = field(default_factory=dict)  # entry id -> entries on its path
+    position: str | None = None
+    last_n: int = 0
+
+
+class State:
+    """A cache of the file for the writer's thread alone."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything; what is needed is read again."""
+        self._sessions: dict[str, SessionState] = {}
+        self._counters: dict[str, int] = {}
+        self._known: dict[tuple[str, str], object] = {}
+        self._homes: dict[str, str] = {}  # of the entries appended since the last reset
+        self._newest_id: str | None = None
+
+    # -- counters ------------------------------------------------------------------------------
+
+    def last(self, table: str) -> int:
+        """Return the newest counter of a table, or ``seq`` of entries and moves together."""
+        if table not in self._counters:
+            query = _NEWEST_SEQ if table == "seq" else _NEWEST_COUNTER.format(table=table)
+            self._counters[table] = int(str(self._lookup(query, ())[0][0]))
+        return self._counters[table]
+
+    def advance(self, table: str, count: int = 1) -> int:
+        """Count rows of a table as stored; return the newest counter."""
+        self._counters[table] = self.last(table) + count
+        return self._counters[table]
+
+    # -- keys ----------------------------------------------------------------------------------
+
+    def value_of(self, table: str, column: str, key: str, value: str = "1") -> object:
+        """Return a column of the row with a key, or None where there is no such row."""
+        if (table, key) not in self._known:
+            query = _KNOWN.format(value=value, table=table, column=column)
+            rows = self._lookup(query, (key,))
+            if not rows:
+                return None
+            self._known[table, key] = rows[0][0]
+        return self._known[table, key]
+
+    def learn(self, table: str, key: str, value: object = 1) -> None:
+        """Count a row with a key as stored."""
+        self._known[table, key] = value
+
+    # -- sessions ------------------------------------------------------------------------------
+
+    def has_session(self, session_id: str) -> bool:
+        """Whether the session exists."""
+        return session_id in self._sessions or bool(self._lookup(_SESSION, (session_id,)))
+
+    def session(self, session_id: str, name: str) -> SessionState:
+        """Return what is known of a session, read at first touch.
+
+        Raises
+        ------
+        SessionNotFound
+            The store, called `name`, has none of this id (B8).
+        """
+        state = self._sessions.get(session_id)
+        if state is None:
+            if not self.has_session(session_id):
+                raise no_session(session_id, name)
+            state = self._sessions[session_id] = self._load(session_id)
+        return state
+
+    def add_session(self, session_id: str, state: SessionState) -> None:
+        """Count a session as created."""
+        self._sessions[session_id] = state
+
+    def _load(self, session_id: str) -> SessionState:
+        state, moved_at = SessionState(), 0
+        for entry_id, depth, n, seq, moves_leaf in self._lookup(_SESSION_ENTRIES, (session_id,)):
+            state.depths[str(entry_id)] = int(str(depth))
+            state.last_n = int(str(n))
+            if moves_leaf:
+                state.position, moved_at = str(entry_id), int(str(seq))
+        for target, seq in self._lookup(_LAST_MOVE, (session_id,)):
+            if int(str(seq)) > moved_at:
+                state.position = None if target is None else str(target)
+        return state
+
+    # -- entry ids -----------------------------------------------------------------------------
+
+    def homes_of(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the session of each of `ids` that the store holds.
+
+        Ids grow with time, so that one above the newest of the file needs no query.
+        """
+        ids = list(ids)
+        if ids and self._newest_id is None:
+            newest = self._lookup(_NEWEST_ID, ())[0][0]
+            self._newest_id = "" if newest is None else str(newest)
+        homes = {id: self._homes[id] for id in ids if id in self._homes}
+        old = [id for id in ids if id not in homes and id <= (self._newest_id or "")]
+        if old:
+            homes.update((str(id), str(home)) for id, home in self._lookup(_HOMES, (old,)))
+        return homes
+
+    def add_home(self, entry_id: str, session_id: str) -> None:
+        """Count an entry as stored in a session."""
+        self._homes[entry_id] = session_id
+
+
+def no_session(session_id: str, name: str) -> SessionNotFound:
+    """Return the error for an unknown session."""
+    return SessionNotFound(
+        f"session {shown(session_id)} is not in store {name!r}; see list_sessions()"
+    )
+
+
+def check_entry_id(entry_id: str) -> None:
+    """Raise `EntryError` unless an entry's id is a UUID in its plain form."""
+    if not _UUID.fullmatch(entry_id):
+        raise EntryError(
+            f"entry id {shown(entry_id)} is not a UUID in lower case; make one with IdMaker"
+        )

@@ -1,0 +1,217 @@
+"""`DuckDBStore`: the durable store, one DuckDB file.
+
+A handle on the process's `core` of the file; each verb is one line to `plans` or `reader`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from nbdurable.errors import EntryError, StoreClosed, StoreError, shown
+from nbdurable.stored import (
+    Annotation,
+    Context,
+    ExperimentRecord,
+    Move,
+    RunEnd,
+    RunRecord,
+    SessionRecord,
+    SessionSummary,
+    SpoolDraft,
+    StoredEntry,
+)
+from nbdurable.stores.duckdb.core import Core, acquire, release
+
+
+class DuckDBStore:
+    """Keep sessions in a DuckDB file; what a call returned from survives a kill.
+
+    Safe from many threads. One process holds the file; its stores on one file share the hold, and
+    the last `close` frees it.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, created when missing; its folder must exist.
+    exclusive : bool
+        Keep the file attached until `close`. The only way so far.
+    timeout_s : float
+        How long to wait for another process that holds the file.
+
+    Raises
+    ------
+    StoreLocked
+        Another process holds the file, or another DuckDB connection of this one.
+    StoreTooNew
+        A newer nbdurable or DuckDB wrote the file.
+    StoreError
+        The file cannot be read and written, is damaged, or is no store.
+    """
+
+    def __init__(self, path: str | Path, *, exclusive: bool = True, timeout_s: float = 2.0) -> None:
+        if not exclusive:
+            raise StoreError(
+                f"store {shown(os.fspath(path))} cannot be shared between processes yet; "
+                "open it with exclusive=True"
+            )
+        self._name = os.path.realpath(path)
+        self._is_closed = False
+        self._closing = threading.Lock()
+        self._core = acquire(self._name, timeout_s=timeout_s)
+
+    @property
+    def name(self) -> str:
+        """The file's path, without symbolic links."""
+        return self._name
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._is_closed else ""
+        return f"DuckDBStore({shown(self._name)}{state})"
+
+    # -- sessions ------------------------------------------------------------------------------
+
+    def create_session(
+        self, session: SessionRecord, entries: Sequence[StoredEntry] = ()
+    ) -> tuple[StoredEntry, ...]:
+        """Create a session with its first entries, in one transaction."""
+        given = tuple(entries)
+        return self._held().writer.run(
+            lambda plans, batch: plans.create_session(batch, session, given)
+        )
+
+    def load_session(self, session_id: str) -> SessionRecord:
+        """Return a session's record."""
+        return self._held().reader.session(session_id)
+
+    def list_sessions(self) -> list[SessionSummary]:
+        """Return one summary per session, the most recently used first; reads no payload."""
+        return self._held().reader.summaries()
+
+    # -- entries -------------------------------------------------------------------------------
+
+    def append(
+        self,
+        session_id: str,
+        entries: Sequence[StoredEntry] = (),
+        *,
+        start: RunRecord | None = None,
+        end: RunEnd | None = None,
+    ) -> tuple[StoredEntry, ...]:
+        """Store entries, a run's start and a run's end, all or nothing."""
+        given = tuple(entries)
+        stored = self._held().writer.run(
+            lambda plans, batch: plans.append(batch, session_id, given, start, end)
+        )
+        self._core.spool.drop(entry.id for entry in stored)
+        return stored
+
+    def load_entries(self, session_id: str, after_n: int = 0) -> list[StoredEntry]:
+        """Return the session's entries with ``n`` above `after_n`, by ``seq``."""
+        return self._held().reader.entries(session_id, after_n)
+
+    # -- position ------------------------------------------------------------------------------
+
+    def move(self, session_id: str, entry_id: str | None, created_at: int) -> Move:
+        """Store a move of the position to an entry of the session, or to the root."""
+        return self._held().writer.run(
+            lambda plans, batch: plans.move(batch, session_id, entry_id, created_at)
+        )
+
+    def load_moves(self, session_id: str, after_seq: int = 0) -> list[Move]:
+        """Return the session's moves with ``seq`` above `after_seq`, by ``seq``."""
+        return self._held().reader.moves(session_id, after_seq)
+
+    # -- bytes ---------------------------------------------------------------------------------
+
+    def put_blob(self, sha256: str, data: bytes) -> None:
+        """Keep bytes under their hash, once."""
+        kept = bytes(data)
+        self._held().writer.run(lambda plans, batch: plans.put_blob(batch, sha256, kept))
+
+    def get_blob(self, sha256: str) -> bytes:
+        """Return the bytes of a hash."""
+        return self._held().reader.blob(sha256)
+
+    # -- annotations ---------------------------------------------------------------------------
+
+    def annotate(self, annotations: Sequence[Annotation]) -> tuple[Annotation, ...]:
+        """Store annotations in one transaction; return them with their counters."""
+        given = tuple(annotations)
+        return self._held().writer.run(lambda plans, batch: plans.annotate(batch, given))
+
+    def load_annotations(self, session_id: str, after: int = 0) -> list[Annotation]:
+        """Return the session's annotations with a counter above `after`, in order."""
+        return self._held().reader.annotations(session_id, after)
+
+    # -- runs and experiments ------------------------------------------------------------------
+
+    def start_run(self, run: RunRecord, context: Context | None = None) -> None:
+        """Store a run's start alone, with its context when that is new."""
+        self._held().writer.run(lambda plans, batch: plans.start_run(batch, run, context))
+
+    def end_run(self, end: RunEnd) -> None:
+        """Store a run's end alone; a run that has one keeps the first."""
+        self._held().writer.run(lambda plans, batch: plans.end_run(batch, end))
+
+    def load_runs(self, session_id: str) -> list[tuple[RunRecord, RunEnd | None]]:
+        """Return the session's runs in the order they started, each with its end if any."""
+        return self._held().reader.runs(session_id)
+
+    def save_context(self, context: Context) -> None:
+        """Keep a context under its digest, once."""
+        self._held().writer.run(lambda plans, batch: plans.save_context(batch, context))
+
+    def load_context(self, digest: str) -> Context:
+        """Return the context of a digest."""
+        return self._held().reader.context(digest)
+
+    def save_experiment(self, experiment: ExperimentRecord) -> ExperimentRecord:
+        """Store a plan; return it with its counter."""
+        return self._held().writer.run(
+            lambda plans, batch: plans.save_experiment(batch, experiment)
+        )
+
+    def load_experiments(self, session_id: str, after: int = 0) -> list[ExperimentRecord]:
+        """Return the session's plans with a counter above `after`, in order."""
+        return self._held().reader.experiments(session_id, after)
+
+    # -- answers in flight ---------------------------------------------------------------------
+
+    def spool(self, draft: SpoolDraft) -> None:
+        """Remember an answer in flight beside the file, until its entry is appended."""
+        self._held().spool.put(draft)
+
+    def unspool(self, entry_id: str) -> None:
+        """Forget the answer in flight of that entry id; unknown ids are passed over."""
+        self._held().spool.drop([entry_id])
+
+    def recover(self) -> tuple[StoredEntry, ...]:
+        """Append what dead processes left in their spools, each exactly once; return it."""
+        with self._held().spool.left_behind() as drafts:
+            return tuple(entry for draft in drafts for entry in self._recover(draft))
+
+    def _recover(self, draft: SpoolDraft) -> tuple[StoredEntry, ...]:
+        entry = draft.entry
+        try:
+            return self.append(entry.session_id, [entry], end=draft.end)
+        except (EntryError, LookupError):
+            # Stored before the kill, or its parent or run never was.
+            return ()
+
+    # -- the handle ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Give up this handle, the last of the process frees the file; again does nothing."""
+        with self._closing:
+            if not self._is_closed:
+                self._is_closed = True
+                release(self._core)
+
+    def _held(self) -> Core:
+        self._core.check_process()
+        if self._is_closed:
+            raise StoreClosed(f"store {shown(self._name)} is closed; open it again")
+        return self._core

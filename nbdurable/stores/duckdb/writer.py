@@ -1,0 +1,231 @@
+"""The one thread that writes: a queue of plans, a transaction for those queued together.
+
+Owns the thread, the transaction and what is told when a commit fails. The one idea: nobody but
+this thread writes, so an interrupt of a caller cannot tear an append, checks and writes need no
+lock, and every outcome is certain before it is told (B67).
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import duckdb
+
+from nbdurable.errors import NbDurableError, StoreClosed, StoreError, shown
+from nbdurable.stores.duckdb import faults
+from nbdurable.stores.duckdb.batch import Batch, Inserter
+from nbdurable.stores.duckdb.lease import Lease
+from nbdurable.stores.duckdb.plans import Plans
+from nbdurable.stores.duckdb.schema import ALIAS
+from nbdurable.stores.duckdb.state import State
+
+T = TypeVar("T")
+Plan = Callable[[Plans, Batch], T]
+
+_MOST_PLANS = 256  # of one transaction
+_WAIT_S = 0.2  # a slice of a caller's wait, between which an interrupt gets through
+_IDLE_S = 1.0
+_IDLE_CHECKPOINT_BYTES = 4 << 20  # below DuckDB's own 16 MiB, which would hit an append
+
+
+class _Op:
+    """One call in the queue: its plan, then its result or its error."""
+
+    __slots__ = ("_done", "error", "plan", "result")
+
+    def __init__(self, plan: Plan[Any]) -> None:
+        self.plan = plan
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._done = threading.Event()
+
+    def finish(self, error: BaseException | None = None) -> None:
+        self.error = error
+        self._done.set()
+
+    def wait(self, thread: threading.Thread) -> Any:
+        while not self._done.wait(_WAIT_S):
+            if not thread.is_alive() and not self._done.is_set():
+                raise StoreError("the writer's thread is gone; open the store again")
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+class Writer:
+    """Run plans one after the other in a thread of its own, started at first need."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self._queue: queue.SimpleQueue[_Op | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._state = State(self._look_up)
+        self._plans = Plans(lease.path, self._state)
+        self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._inserter: Inserter | None = None
+        self._due_bytes = _IDLE_CHECKPOINT_BYTES
+
+    def run(self, plan: Plan[T]) -> T:
+        """Queue a plan and wait until what it staged is stored.
+
+        An interrupt of the wait passes on; the plan is done all the same.
+        """
+        op = _Op(plan)
+        with self._lock:
+            if self._is_closed:
+                raise StoreClosed(f"store {shown(self._lease.path)} is closed; open it again")
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._serve, name="nbdurable-writer", daemon=True
+                )
+                self._thread.start()
+            thread = self._thread
+            self._queue.put(op)
+        result: T = op.wait(thread)
+        return result
+
+    def close(self) -> None:
+        """Do what is queued and stop the thread."""
+        with self._lock:
+            self._is_closed = True
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._queue.put(None)
+            thread.join()
+
+    # -- in the thread -------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        while True:
+            ops = self._next()
+            if ops is None:
+                self._drop_inserter()
+                return
+            if ops:
+                self._run(ops)
+            else:
+                self._checkpoint()
+
+    def _next(self) -> list[_Op] | None:
+        """Return the ops to run together: none when it is time for a checkpoint, None to stop."""
+        is_due = self._lease.wal_bytes() > self._due_bytes
+        try:
+            first = self._queue.get(timeout=_IDLE_S if is_due else None)
+        except queue.Empty:
+            return []
+        if first is None:
+            return None
+        ops = [first]
+        while len(ops) < _MOST_PLANS:
+            try:
+                op = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if op is None:
+                self._queue.put(None)  # stop after these
+                break
+            ops.append(op)
+        return ops
+
+    def _run(self, ops: Sequence[_Op]) -> None:
+        """Run ops in one transaction; where that fails, each in its own."""
+        error = self._try(ops)
+        if error is None:
+            return
+        if len(ops) == 1:
+            ops[0].finish(error)
+            return
+        for op in ops:
+            self._run([op])
+
+    def _try(self, ops: Sequence[_Op]) -> BaseException | None:
+        """Run ops in one transaction; return the error when nothing of it was stored."""
+        generation, batch, staged = 0, Batch(), []
+        refused: list[tuple[_Op, NbDurableError]] = []
+        try:
+            with self._lease.held() as cursor:
+                generation = self._lease.generation
+                self._cursor = cursor
+                for op in ops:
+                    try:
+                        op.result = op.plan(self._plans, batch)
+                        staged.append(op)
+                    except NbDurableError as exc:
+                        refused.append((op, exc))
+                if len(batch):
+                    self._write(batch)
+        except Exception as exc:
+            error = self._settled(batch, generation, exc)
+            if error is not None:
+                return error
+        for op in staged:
+            op.finish()
+        for op, refusal in refused:
+            op.finish(refusal)
+        return None
+
+    def _write(self, batch: Batch) -> None:
+        if self._inserter is None:
+            self._inserter = Inserter(self._lease.cursor())
+        self._inserter.write(batch)
+        self._lease.sync_name()
+
+    def _drop_inserter(self) -> None:
+        if self._inserter is not None:
+            self._inserter.close()
+            self._inserter = None
+
+    def _look_up(self, query: str, params: Sequence[object]) -> list[tuple[object, ...]]:
+        assert self._cursor is not None
+        return self._cursor.execute(query, list(params)).fetchall()
+
+    # -- when a transaction failed -------------------------------------------------------------
+
+    def _settled(self, batch: Batch, generation: int, exc: Exception) -> BaseException | None:
+        """Find out whether a failed transaction was stored; None when it was (B67)."""
+        path = self._lease.path
+        try:
+            if faults.is_invalidated(exc):
+                self._reattach(generation)
+            if len(batch) and self._is_stored(batch):
+                return None
+        except (duckdb.Error, NbDurableError) as second:
+            self._state.reset()
+            told = faults.told(exc, path)
+            return StoreError(
+                f"outcome of a write to store {shown(path)} is not known ({told}; then {second}); "
+                "open the store again and look before you repeat it"
+            )
+        self._state.reset()
+        if not isinstance(exc, duckdb.Error):
+            return exc
+        told = faults.told(exc, path)
+        told.__cause__ = exc
+        return told
+
+    def _reattach(self, generation: int) -> None:
+        self._drop_inserter()
+        self._lease.reattach(generation)
+
+    def _is_stored(self, batch: Batch) -> bool:
+        table, column, key = batch.first()
+        query = f"select 1 from {ALIAS}.nbd.{table} where {column} = ? limit 1"
+        with self._lease.held() as cursor:
+            return bool(cursor.execute(query, [key]).fetchall())
+
+    def _checkpoint(self) -> None:
+        generation = self._lease.generation
+        try:
+            with self._lease.held() as cursor:
+                cursor.execute(f"checkpoint {ALIAS}")
+            self._due_bytes = _IDLE_CHECKPOINT_BYTES
+        except duckdb.Error as exc:
+            # A full disk, or another transaction; the log keeps everything durable meanwhile.
+            self._due_bytes = 2 * self._lease.wal_bytes()
+            if faults.is_invalidated(exc):
+                self._reattach(generation)
