@@ -59,17 +59,17 @@ class Lease:
         StoreError
             It cannot be read and written, or is no store.
         """
-        _check_place(self.path)
-        if not os.path.lexists(self.path):
-            _create(self.path)
         try:
+            _check_place(self.path)
+            if not os.path.lexists(self.path):
+                _create(self._base, self.path)
             with self._change:
                 self._attach()
             if schema.is_empty(self._base):
                 schema.create(self._base, _created_by())
             schema.check_version(self._base, self.path)
         except BaseException:
-            self.close()
+            self._release()  # without a checkpoint: what is not ours stays as it is
             raise
 
     @contextlib.contextmanager
@@ -120,8 +120,7 @@ class Lease:
             self._is_closed = True
             self._change.wait_for(lambda: self._holds == 0)
             self._checkpoint()
-            self._detach()
-            self._base.close()
+            self._release()
 
     def wal_bytes(self) -> int:
         """Return the size of the write-ahead log in bytes; does not open it."""
@@ -161,6 +160,11 @@ class Lease:
             pause_s = min(2 * pause_s, _LAST_RETRY_S)
         self._is_attached = True
         self.generation += 1
+
+    def _release(self) -> None:
+        self._is_closed = True
+        self._detach()
+        self._base.close()
 
     def _checkpoint(self) -> None:
         # So that after a close the one file is the whole store, whoever copies it.
@@ -220,21 +224,18 @@ def _check_place(path: str) -> None:
         ) from exc
 
 
-def _create(path: str) -> None:
+def _create(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     """Make an empty store under another name and link it in place: it is whole or not there."""
     with tempfile.TemporaryDirectory(
         dir=os.path.dirname(path), prefix=f".{os.path.basename(path)[:40]}."
     ) as folder:
         fresh = os.path.join(folder, "new.duckdb")
-        connection = _instance()
         try:
             _attach_file(connection, fresh)
             schema.create(connection, _created_by())
             connection.execute(f"detach {ALIAS}")
         except duckdb.Error as exc:
             raise faults.told(exc, path) from exc
-        finally:
-            connection.close()
         _put_in_place(fresh, path)
     _sync_folder(path)
 

@@ -174,7 +174,16 @@ class Plans:
             if moves_leaf:
                 position = entry.id
             n = session.last_n + i
-            row = replace(entry, seq=last_seq + i, n=n, depth=depth, moves_leaf=moves_leaf)
+            row = replace(
+                entry,
+                seq=last_seq + i,
+                n=n,
+                depth=depth,
+                moves_leaf=moves_leaf,
+                cost_usd=_real(entry.cost_usd),
+                seconds=_real(entry.seconds),
+                ttft_s=_real(entry.ttft_s),
+            )
             rows.append(replace(row, digest=digest_of(row)))
         return tuple(rows)
 
@@ -220,6 +229,11 @@ class Plans:
     def _keep_end(self, batch: Batch, end: RunEnd) -> None:
         batch.stage("run_ends", end)
         self._state.learn("run_ends", end.run_id)
+
+
+def _real(number: float | None) -> float | None:
+    # A whole number comes back from a column of reals as one, which a digest tells apart.
+    return None if number is None else float(number)
 
 
 def _check_home(entry: StoredEntry, session_id: str, homes: dict[str, str]) -> None:
