@@ -1,0 +1,277 @@
+"""What LiteLLM raises, as `ModelError`: one reason, one line, no secret.
+
+Owns classification and scrubbing; decides by class names, status and causes, so that nothing here
+imports LiteLLM. The one idea: LiteLLM gives a dropped connection the status 500 and wraps whatever
+breaks in mid-stream, so the chain of causes is what tells.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+from nbdurable.errors import ModelError
+from nbdurable.models.params import RECORDED
+
+TEXT_LIMIT = 300  # characters of a provider's text that are kept
+
+HARMLESS = RECORDED | {
+    "model",
+    "messages",
+    "tools",
+    "stream",
+    "stream_options",
+    "timeout",
+    "stream_timeout",
+    "max_retries",
+    "num_retries",
+    "drop_params",
+    "custom_llm_provider",
+    "api_version",
+    "allowed_openai_params",
+    "additional_drop_params",
+    "mock_response",
+    "input_cost_per_token",
+    "output_cost_per_token",
+    "base_model",
+    "ssl_verify",
+    "store",
+    "cache_control_injection_points",
+}
+"""Parameters that cannot hold a secret."""
+
+_SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth|header|cookie", re.I)
+_SECRET_TEXT = re.compile(
+    r"\b(sk|pk|rk|gsk|xai|hf|ghp|AIza)[-_][\w*.-]{6,}|AIza[\w-]{10,}|(?<=bearer )\S+", re.I
+)
+_URL_LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
+_LITELLM_NOISE = re.compile(r"(litellm\.)?(exceptions\.)?\w*(Error|Exception|Timeout)( - |: )")
+_CONTEXT = re.compile(
+    r"context.{0,12}(length|window|size|limit)|maximum context|prompt is too long"
+    r"|too many (input )?tokens|exceeds? .{0,40}(token|context)|input is too long",
+    re.I,
+)
+_REFUSED = re.compile(r"content.?(policy|management|filter)|safety (system|policy)", re.I)
+_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.I)
+_CUT = frozenset({"JSONDecodeError", "StopAsyncIteration", "UnicodeDecodeError"})
+_NETWORK = re.compile(
+    r"Connect|ReadError|WriteError|RemoteProtocol|ServerDisconnected|Payload|SSL|gaierror"
+)
+
+_ADVICE = {
+    "auth": "check the provider's API key",
+    "rate_limit": "wait, or raise max_retries=",
+    "timeout": "raise timeout= (seconds)",
+    "context": "compact the session, or use a model that reads more",
+    "refused": "change the input",
+    "server": "run again, or raise max_retries=",
+    "connection": "check the network and api_base=",
+    "interrupted": "run again",
+    "unavailable": "check the model's name",
+    "other": "check the input and the parameters",
+}
+
+
+class StreamCut(Exception):
+    """The provider's stream ended without a finish reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failed attempt, told apart."""
+
+    reason: str
+    text: str
+    status: int | None = None
+    retry_after_s: float | None = None
+    may_retry: bool = False
+
+    def error(self, model: str) -> ModelError:
+        """Return the error that the caller gets."""
+        status = f" with status {self.status}" if self.status else ""
+        return ModelError(
+            f"model {model!r} failed{status}: {self.text}; {_ADVICE[self.reason]}",
+            reason=self.reason,
+            status=self.status,
+            retry_after_s=self.retry_after_s,
+        )
+
+
+def failure_of(exc: BaseException, secrets: frozenset[str], timeout_s: float | None) -> Failure:
+    """Tell what went wrong from what was raised.
+
+    Parameters
+    ----------
+    exc : BaseException
+        Anything that came out of LiteLLM, `StreamCut`, or the builtin ``TimeoutError`` of our own
+        deadline.
+    secrets : frozenset of str
+        Never shown.
+    timeout_s : float or None
+        The deadline, for the text.
+    """
+    if isinstance(exc, StreamCut):
+        return Failure("interrupted", "the stream ended without a finish", may_retry=True)
+    chain = list(_chain(exc))
+    names = [type(link).__name__ for link in chain]
+    if isinstance(exc, TimeoutError) or _is_client_timeout(exc):
+        limit = "in time" if timeout_s is None else f"in {timeout_s:g} s"
+        return Failure("timeout", f"no whole answer came {limit}")
+    text = scrub(one_line(exc), secrets)
+    status = _status(exc, chain)
+    if status is None and _is_network(names, text):
+        middle = "MidStreamFallbackError" in names
+        return Failure("interrupted" if middle else "connection", text, may_retry=True)
+    reason = _reason(names, text, status)
+    retry_after_s = _retry_after(chain)
+    again = status is not None and (status in (408, 409, 429) or status >= 500)
+    return Failure(
+        reason,
+        text,
+        status,
+        retry_after_s,
+        again and reason not in ("context", "refused") and not _QUOTA.search(text),
+    )
+
+
+def _reason(names: list[str], text: str, status: int | None) -> str:
+    if "ContextWindowExceededError" in names or status == 413:
+        return "context"
+    if status not in (401, 403, 404, 429):
+        if _CONTEXT.search(text):
+            return "context"
+        if "ContentPolicyViolationError" in names or _REFUSED.search(text):
+            return "refused"
+    if status is None:
+        return "auth" if "api_key" in text else "other"
+    if status >= 500 and status != 504:
+        return "server"
+    by_status = {401: "auth", 403: "auth", 404: "unavailable", 429: "rate_limit"}
+    return by_status.get(status, "timeout" if status in (408, 504) else "other")
+
+
+def _chain(exc: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = exc
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        inner = getattr(link, "original_exception", None)
+        link = inner if isinstance(inner, BaseException) else link.__cause__ or link.__context__
+
+
+def _is_client_timeout(exc: BaseException) -> bool:
+    return type(exc).__name__ == "Timeout" and getattr(exc, "response", None) is None
+
+
+def _is_network(names: list[str], text: str) -> bool:
+    if _CUT.intersection(names) or "Connection error" in text:
+        return True
+    return any(_NETWORK.search(name) for name in names if name != "APIConnectionError")
+
+
+def _status(exc: BaseException, chain: list[BaseException]) -> int | None:
+    """Return the status that the provider sent; LiteLLM makes one up where there was none."""
+    for link in chain:
+        code = getattr(link, "code", None)  # an error event inside a stream of status 200
+        if type(link).__module__.startswith("openai") and isinstance(code, int) and code >= 400:
+            return code
+    if type(exc).__name__ == "MidStreamFallbackError":
+        inner = getattr(exc, "original_exception", None)
+        if inner is None or type(inner).__name__ == "APIConnectionError":
+            told = any(type(link).__name__ == "APIError" for link in chain)
+            return 500 if told else None
+        exc = inner
+    if type(exc).__name__ == "APIConnectionError":
+        return None
+    if type(exc).__name__ == "InternalServerError" and "Connection error" in str(exc):
+        return None
+    status = getattr(exc, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _retry_after(chain: list[BaseException]) -> float | None:
+    for link in chain:
+        headers = getattr(getattr(link, "response", None), "headers", None)
+        value = headers.get("retry-after") if headers is not None else None
+        if value:
+            return _seconds(str(value))
+    return None
+
+
+def _seconds(value: str) -> float | None:
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass  # then it is a date
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+# -- text --------------------------------------------------------------------------------------
+
+
+def one_line(exc: BaseException) -> str:
+    """Return a foreign error's text on one line, without LiteLLM's prefixes."""
+    text = str(getattr(exc, "message", None) or exc) or type(exc).__name__
+    text = " ".join(_LITELLM_NOISE.sub("", text.partition("Original exception:")[0]).split())
+    return text.rstrip(" .;") or type(exc).__name__
+
+
+def scrub(text: str, secrets: frozenset[str]) -> str:
+    """Return `text` without secrets, cut to `TEXT_LIMIT` characters."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    text = _SECRET_TEXT.sub("***", _URL_LOGIN.sub("***@", text))
+    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"
+
+
+def secrets_of(params: Mapping[str, object]) -> frozenset[str]:
+    """Return every value of `params` and of the environment that must never be shown."""
+    found = {
+        value for name, value in os.environ.items() if _SECRET_NAME.search(name) and len(value) >= 8
+    }
+    for name, value in params.items():
+        if name not in HARMLESS:
+            found.update(_strings(value))
+    return frozenset(found)
+
+
+def _strings(value: object) -> Iterator[str]:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            stack.extend(item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+        elif isinstance(item, str) and len(item) >= 4:
+            yield item
+            if "://" in item:
+                parts = urlsplit(item)
+                yield from (p for p in (parts.username, parts.password) if p and len(p) >= 4)
+
+
+def masked(params: Mapping[str, object]) -> dict[str, object]:
+    """Return `params` with every value that may be a secret shown as ``***`` (B47)."""
+    return {
+        name: value if name in HARMLESS else _mask(name, value) for name, value in params.items()
+    }
+
+
+def _mask(name: str, value: object) -> object:
+    if name in ("api_base", "base_url") and isinstance(value, str):
+        parts = urlsplit(value)
+        port = f":{parts.port}" if parts.port else ""
+        path = re.sub(r"[^/]{20,}", "***", parts.path)
+        return f"{parts.scheme}://{parts.hostname or ''}{port}{path}"
+    if isinstance(value, Mapping):
+        return {str(key): "***" for key in value}
+    return "***"
