@@ -682,7 +682,7 @@ def test_no_error_holds_a_secret_of_the_request(
     code: int, loop: Loop, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_SERVICE_TOKEN", "token-of-the-environment")
-    echo = f"bad key {KEY} header letmein99 body swordfish env token-of-the-environment at {server.url}"
+    echo = f"bad key {KEY} header letmein99 body swordfish env token-of-the-environment"
     params = {
         "extra_headers": {"X-Auth": "letmein99"},
         "extra_body": {"deep": [{"password": "swordfish"}]},
@@ -842,6 +842,17 @@ def test_the_most_a_call_can_cost_counts_the_output_limit() -> None:
 
 
 # B26
+def test_the_most_a_call_can_cost_counts_the_priority_price_only_when_asked() -> None:
+    model = LiteLLMModel("openai/gpt-4o-mini", {"max_tokens": 1000})
+
+    usual = model.max_cost_usd(ModelRequest(messages=(HI,)))
+    fast = model.max_cost_usd(ModelRequest(messages=(HI,), params={"service_tier": "priority"}))
+
+    assert usual is not None and fast is not None
+    assert usual < fast
+
+
+# B26
 def test_the_most_a_call_can_cost_is_unknown_without_price_or_limit() -> None:
     prices = {"input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6}
     request = ModelRequest(messages=(HI,))
@@ -891,11 +902,19 @@ def test_loading_leaves_stderr_stdout_and_dotenv_alone(tmp_path: Any) -> None:
     assert (out.returncode, out.stdout, out.stderr) == (0, "", "")
 
 
-def test_preload_of_what_is_loaded_returns_at_once(loop: Loop) -> None:
+def test_preload_leaves_no_handler_of_litellm_s_own() -> None:
     preload().join()
 
     handlers = logging.getLogger("LiteLLM").handlers
-    assert [type(h) for h in handlers if type(h) is logging.StreamHandler] == []
+    assert [type(handler) for handler in handlers] == [logging.NullHandler]
+
+
+def test_a_mock_of_litellm_s_own_is_a_whole_answer(loop: Loop) -> None:
+    model = LiteLLMModel("openai/fake", {"mock_response": "hello there", "api_key": KEY})
+
+    outcome = loop.run(collect(model, ModelRequest(messages=(HI,))))
+
+    assert (outcome.text, outcome.error) == ("hello there", None)
 
 
 def test_a_call_delta_without_an_id_belongs_to_the_last_call_of_its_index(

@@ -73,9 +73,9 @@ def load() -> Any:
 
 
 def _silence(logger: logging.Logger) -> None:
-    """Take LiteLLM's stderr handler away; records still reach handlers that a user set up."""
+    """Take LiteLLM's own handler away; records still reach handlers that a user set up."""
     for handler in list(logger.handlers):
-        if type(handler) is logging.StreamHandler:
+        if type(handler).__module__.startswith("litellm"):
             logger.removeHandler(handler)
     logger.addHandler(logging.NullHandler())
 
@@ -334,10 +334,11 @@ async def _attempt(litellm: Any, call: _Call, reader: Reader) -> AsyncGenerator[
             for delta in reader.deltas(chunk):
                 yield delta
         # looked at first: LiteLLM reports an answer that was cut as "stop" or "tool_calls"
-        if answer.received_finish_reason is None:
+        reason = answer.received_finish_reason or ("stop" if answer.is_mock else None)
+        if reason is None:
             raise StreamCut
         yield reader.finish(
-            answer.received_finish_reason,
+            reason,
             has_usage=any(getattr(chunk, "usage", None) for chunk in answer.chunks),
             answered_by=peek.model if peek else None,
             provider=answer.custom_llm_provider,
@@ -372,5 +373,7 @@ def _dearest(info: Mapping[str, Any], names: tuple[str, ...]) -> float | None:
     """Return the highest of the prices that begin with one of `names`; None without the first."""
     if finite(info.get(names[0])) is None:
         return None
-    found = (finite(value) for name, value in info.items() if name.startswith(names))
-    return max((price for price in found if price is not None), default=None)
+    found = [name for name in info if name.startswith(names)]
+    if info.get("service_tier") != "priority":
+        found = [name for name in found if "priority" not in name]
+    return max(price for price in (finite(info[name]) for name in found) if price is not None)

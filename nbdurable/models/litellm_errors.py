@@ -178,9 +178,9 @@ def _is_network(names: list[str], text: str) -> bool:
 def _status(exc: BaseException, chain: list[BaseException]) -> int | None:
     """Return the status that the provider sent; LiteLLM makes one up where there was none."""
     for link in chain:
-        code = getattr(link, "code", None)  # an error event inside a stream of status 200
-        if type(link).__module__.startswith("openai") and isinstance(code, int) and code >= 400:
-            return code
+        code = str(getattr(link, "code", None))  # of an error event in a stream of status 200
+        if type(link).__module__.startswith("openai") and re.fullmatch(r"[45]\d\d", code):
+            return int(code)
     if type(exc).__name__ == "MidStreamFallbackError":
         inner = getattr(exc, "original_exception", None)
         if inner is None or type(inner).__name__ == "APIConnectionError":
