@@ -32,7 +32,7 @@ from nbdurable.models.litellm_errors import (
     masked,
     secrets_of,
 )
-from nbdurable.models.litellm_stream import Peek, Reader, finite
+from nbdurable.models.litellm_stream import Reader, Watch, finite
 from nbdurable.models.params import recorded
 
 TIMEOUT_S = 600.0
@@ -323,8 +323,8 @@ async def _attempt(litellm: Any, call: _Call, reader: Reader) -> AsyncGenerator[
             yield delta
         yield _finish(answer, reader)
         return
-    peek = _peek(answer)
     try:
+        watch = Watch(answer)
         chunks = aiter(answer)
         while True:
             async with asyncio.timeout_at(call.deadline):
@@ -333,26 +333,16 @@ async def _attempt(litellm: Any, call: _Call, reader: Reader) -> AsyncGenerator[
                 break
             for delta in reader.deltas(chunk):
                 yield delta
-        # looked at first: LiteLLM reports an answer that was cut as "stop" or "tool_calls"
-        reason = answer.received_finish_reason or ("stop" if answer.is_mock else None)
-        if reason is None:
+        if watch.reason is None:
             raise StreamCut
         yield reader.finish(
-            reason,
+            watch.reason,
             has_usage=any(getattr(chunk, "usage", None) for chunk in answer.chunks),
-            answered_by=peek.model if peek else None,
+            answered_by=watch.model,
             provider=answer.custom_llm_provider,
         )
     finally:
         await answer.aclose()
-
-
-def _peek(answer: Any) -> Peek | None:
-    inner = answer.completion_stream
-    if not hasattr(inner, "__aiter__"):
-        return None
-    answer.completion_stream = peek = Peek(inner)
-    return peek
 
 
 def _finish(answer: Any, reader: Reader) -> Delta:

@@ -50,7 +50,12 @@ _SECRET_TEXT = re.compile(
     r"\b(sk|pk|rk|gsk|xai|hf|ghp|AIza)[-_][\w*.-]{6,}|AIza[\w-]{10,}|(?<=bearer )\S+", re.I
 )
 _URL_LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
-_LITELLM_NOISE = re.compile(r"(litellm\.)?(exceptions\.)?\w*(Error|Exception|Timeout)( - |: )")
+_PREFIX = re.compile(
+    r"(litellm\.)?(exceptions\.)?\w*(Error|Exception|Timeout)( - |: )|[A-Z]\w+Exception "
+)
+_TAIL = re.compile(
+    r"Original exception:|Traceback \(most|,? ?Received chunk:|This looks like a bug in"
+)
 _CONTEXT = re.compile(
     r"context.{0,12}(length|window|size|limit)|maximum context|prompt is too long"
     r"|too many (input )?tokens|exceeds? .{0,40}(token|context)|input is too long",
@@ -219,9 +224,9 @@ def _seconds(value: str) -> float | None:
 
 
 def one_line(exc: BaseException) -> str:
-    """Return a foreign error's text on one line, without LiteLLM's prefixes."""
+    """Return a foreign error's text on one line, without LiteLLM's wrapping."""
     text = str(getattr(exc, "message", None) or exc) or type(exc).__name__
-    text = " ".join(_LITELLM_NOISE.sub("", text.partition("Original exception:")[0]).split())
+    text = " ".join(_PREFIX.sub("", _TAIL.split(text)[0]).split())
     return text.rstrip(" .;") or type(exc).__name__
 
 

@@ -23,21 +23,102 @@ from nbdurable.models.base import (
 from nbdurable.models.chat_format import image_from_url
 
 _LENGTH = frozenset({"length", "max_tokens", "model_length", "pause_turn", "compaction"})
-_FILTERED = frozenset({"content_filter", "content_filtered", "refusal", "safety", "recitation"})
+_FILTERED = frozenset(
+    {
+        "blocklist",
+        "content_filter",
+        "content_filtered",
+        "guardrail_intervened",
+        "image_safety",
+        "language",
+        "prohibited_content",
+        "recitation",
+        "refusal",
+        "safety",
+        "sensitive",
+        "spii",
+    }
+)
+_BROKEN = frozenset(
+    {
+        "error",
+        "malformed_function_call",
+        "malformed_response",
+        "network_error",
+        "unexpected_tool_call",
+    }
+)
+_GEMINI = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
 
 
-class Peek:
-    """A provider's chunks, passed on; keeps the model's name, which LiteLLM overwrites."""
+class Watch:
+    """What the provider itself said, noted before LiteLLM changes it.
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self._chunks: AsyncIterator[Any] | None = None
+    Attributes
+    ----------
+    model : str or None
+        The answering model, which LiteLLM overwrites by the requested one.
+    """
+
+    def __init__(self, answer: Any) -> None:
         self.model: str | None = None
+        self._answer = answer
+        self._is_gemini = answer.custom_llm_provider in _GEMINI
+        self._gemini_reason: str | None = None
+        if answer.completion_stream is None and answer.make_call is not None:
+            self._make = answer.make_call  # some providers connect at the first chunk only
+            answer.make_call = self._connect
+        elif hasattr(answer.completion_stream, "__aiter__"):
+            answer.completion_stream = self._over(answer.completion_stream)
+
+    async def _connect(self, *args: Any, **kwargs: Any) -> Any:
+        return self._over(await self._make(*args, **kwargs))
+
+    def _over(self, chunks: Any) -> Any:
+        if self._is_gemini and hasattr(chunks, "chunk_parser"):
+            self._parse = chunks.chunk_parser
+            chunks.chunk_parser = self._parse_gemini
+        return _Watched(chunks, self)
+
+    def _parse_gemini(self, chunk: Any) -> Any:
+        for candidate in chunk.get("candidates") or ():
+            self._gemini_reason = candidate.get("finishReason") or self._gemini_reason
+        if (chunk.get("promptFeedback") or {}).get("blockReason"):
+            self._gemini_reason = "content_filter"
+        return self._parse(chunk)
+
+    def note(self, chunk: Any) -> None:
+        """Note the model that a chunk names."""
+        model = getattr(chunk, "model", None)
+        if isinstance(model, str) and model:
+            self.model = model
+
+    @property
+    def reason(self) -> str | None:
+        """The provider's finish reason; None when the answer was cut.
+
+        LiteLLM ends a cut answer with "stop" or "tool_calls" of its own. For Gemini it puts "stop"
+        into every chunk, so that only the wire tells.
+        """
+        if self._is_gemini:
+            return self._gemini_reason
+        answer = self._answer
+        said = answer.received_finish_reason or answer.intermittent_finish_reason
+        return said or ("stop" if answer.is_mock else None)
+
+
+class _Watched:
+    """A provider's chunks, passed on as they are."""
+
+    def __init__(self, inner: Any, watch: Watch) -> None:
+        self._inner = inner
+        self._watch = watch
+        self._chunks: AsyncIterator[Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def __aiter__(self) -> Peek:
+    def __aiter__(self) -> AsyncIterator[Any]:
         self._chunks = aiter(self._inner)
         return self
 
@@ -45,9 +126,7 @@ class Peek:
         if self._chunks is None:
             self._chunks = aiter(self._inner)
         chunk = await anext(self._chunks)
-        model = getattr(chunk, "model", None)
-        if isinstance(model, str) and model:
-            self.model = model
+        self._watch.note(chunk)
         return chunk
 
 
@@ -176,6 +255,8 @@ class Reader:
         if self._refused or word in _FILTERED:
             found = "refusal" if self._refused else word
             return "error", f"the provider withheld the answer ({found}); change the input"
+        if word in _BROKEN:
+            return "error", f"the provider broke the answer off ({word}); run again"
         if word in _LENGTH:
             return "length", None
         return ("tool_calls" if self._has_own_calls else "stop"), None

@@ -284,7 +284,7 @@ class _Player:
         for action in step:
             if not self._do(action.kind, action.value):
                 return
-        if not self._stream:
+        if not self._stream and not self._begun:
             answer = self._whole.answer(self._envelope("chat.completion"))
             self._handler._json(HttpReply(200, answer, {}))
 
@@ -299,7 +299,7 @@ class _Player:
                 return False
             case "eof" | "done":
                 self._close_body(b"data: [DONE]\n\n" if kind == "done" else b"")
-                return not self._stream
+                return not (self._stream or self._begun)
             case "sleep":
                 self._handler.pause(value)
             case "hang":
@@ -345,7 +345,7 @@ class _Player:
         self._handler.end_headers()
 
     def _close_body(self, last: bytes) -> None:
-        if self._stream:
+        if self._stream or self._begun:
             self._send(last)
             self._handler.wfile.write(b"0\r\n\r\n")
 
