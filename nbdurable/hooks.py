@@ -216,7 +216,8 @@ def _unexpected(method: Callable[..., object], answer: object, wanted: str) -> s
 
 
 def _name(method: Callable[..., object]) -> str:
-    return str(getattr(method, "__qualname__", None) or type(method).__name__)
+    name = str(getattr(method, "__qualname__", None) or type(method).__name__)
+    return name.rpartition("<locals>.")[2]
 
 
 def _denied(call: ToolCallBlock, reason: str) -> ToolResultBlock:

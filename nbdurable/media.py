@@ -202,7 +202,7 @@ def picture_bytes(value: Any) -> bytes | None:
     elif _is(value, "matplotlib.figure", "Figure"):
         value.savefig(buffer, format="png", bbox_inches="tight")
     elif _is(value, "matplotlib.axes", "Axes"):
-        return picture_bytes(value.get_figure(root=True))
+        return picture_bytes(value.figure.canvas.figure)  # also from within a subfigure
     else:
         return None
     return buffer.getvalue()

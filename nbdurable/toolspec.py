@@ -108,7 +108,7 @@ def parameters_of(fn: Callable[..., object], name: str) -> Mapping[str, inspect.
     for parameter in parameters.values():
         if parameter.kind in _REFUSED_KINDS:
             raise ToolError(
-                f"parameter {str(parameter)!r} of tool {name!r} {_REFUSED_KINDS[parameter.kind]}; "
+                f"parameter {parameter.name!r} of tool {name!r} {_REFUSED_KINDS[parameter.kind]}; "
                 "a model gives arguments by name, so name each one"
             )
     return parameters

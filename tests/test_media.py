@@ -55,7 +55,6 @@ def test_a_block_stays_as_it_is() -> None:
     assert blocks_of(block) == (block,)
 
 
-# B31
 @pytest.mark.parametrize(
     ("data", "media_type"),
     [
@@ -65,6 +64,7 @@ def test_a_block_stays_as_it_is() -> None:
         (WEBP, "image/webp"),
     ],
 )
+# B31
 def test_bytes_of_an_image_become_an_image(data: bytes, media_type: str) -> None:
     (block,) = blocks_of(data)
 
@@ -104,8 +104,8 @@ def test_a_missing_file_or_a_folder_is_refused_by_name(tmp_path: Path, name: str
         blocks_of(tmp_path / name)
 
 
-# B31
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "1", "P", "CMYK", "F", "YCbCr"])
+# B31
 def test_a_pil_image_of_any_mode_becomes_a_png(mode: str) -> None:
     (block,) = blocks_of(Image.new(mode, (4, 5)))
 
@@ -173,7 +173,6 @@ class Mute:
         raise ZeroDivisionError
 
 
-# B31 B33
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -201,6 +200,7 @@ class Mute:
         (Mute(), "<Mute: its text failed with ZeroDivisionError>"),
     ],
 )
+# B31 B33
 def test_other_values_become_json_text(value: object, expected: str | None) -> None:
     if expected is None:
         expected = '{"when":"2025-01-02T00:00:00","gone":null,"na":null}'
