@@ -1,0 +1,224 @@
+"""The command line: look into a store, fetch the local model, see the demo.
+
+Owns arguments, exit codes and the form of errors: one line to stderr. All else is done by what
+notebooks use too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nbdurable.errors import NbDurableError, SessionNotFound, StoreError, shown
+from nbdurable.ids import as_datetime
+from nbdurable.outline import position
+from nbdurable.reprs import count, joined, model_name, money, one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from nbdurable.stored import SessionSummary
+    from nbdurable.stores.base import Store
+
+DEFAULT_STORE = "nbdurable.duckdb"
+
+_EPILOG = """\
+examples:
+  nbdurable demo                          lose a process in mid-answer, and nothing else
+  nbdurable local fetch                   get the weights of model="local", once
+  nbdurable ls                            the sessions in ./nbdurable.duckdb
+  nbdurable ls chats.duckdb | cut -f1     their ids: into a pipe go tab-separated lines
+  nbdurable show support-42               one session as a tree
+  nbdurable show chats.duckdb support-42
+
+STORE is a file; without it $NBDURABLE_STORE, else nbdurable.duckdb in this folder.
+exit codes: 0 done, 1 it could not be done, 2 wrong arguments, 130 interrupted.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; `argv` defaults to the process's arguments."""
+    arguments = _parser().parse_args(argv)
+    _write_any_text()
+    try:
+        return int(arguments.command(arguments))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # the reader has what it wanted; keep Python from failing again as it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (NbDurableError, OSError) as exc:
+        print(f"nbdurable: {one_line(str(exc), 1_000)}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="nbdurable",
+        description="Conversations with language models that you do not lose.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    listing = commands.add_parser("ls", help="list the sessions of a store, newest first")
+    listing.add_argument("store", nargs="?", metavar="STORE", help="the store's file")
+    listing.set_defaults(command=_list)
+
+    tree = commands.add_parser("show", help="show a session as a tree")
+    tree.add_argument("store", nargs="?", metavar="STORE", help="the store's file")
+    tree.add_argument("session", metavar="SESSION", help="the session's id")
+    tree.add_argument("--ids", action="store_true", help="add the id of each entry")
+    tree.set_defaults(command=_show)
+
+    local = commands.add_parser("local", help='the model that runs here, model="local"')
+    verbs = local.add_subparsers(required=True, metavar="COMMAND")
+    fetch = verbs.add_parser("fetch", help="get its weights; nothing is done when they are there")
+    fetch.set_defaults(command=_fetch)
+
+    demo = commands.add_parser("demo", help="a conversation that survives kill -9, in a minute")
+    demo.add_argument("--store", metavar="PATH", help="keep the conversation in this file")
+    demo.add_argument("--keep", action="store_true", help="keep the temporary file")
+    demo.set_defaults(command=_demo)
+    return parser
+
+
+# -- commands ----------------------------------------------------------------------------------
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    store = _existing_store(arguments.store)
+    try:
+        summaries = store.list_sessions()
+    finally:
+        store.close()
+    if not sys.stdout.isatty():
+        for summary in summaries:
+            print(_tab_separated(summary))
+        return 0
+    if not summaries:
+        print(f"{one_line(store.name)} has no sessions yet")
+        return 0
+    _console().print(_table(summaries))
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from nbdurable.terminal import render_tree
+
+    store = _existing_store(arguments.store)
+    try:
+        _check_session(store, arguments.session)
+        entries = store.load_entries(arguments.session)
+        leaf_id = position(entries, store.load_moves(arguments.session))
+    finally:
+        store.close()
+    view = render_tree(entries, leaf_id, title=arguments.session, show_ids=arguments.ids)
+    _console().print(view)
+    return 0
+
+
+def _fetch(arguments: argparse.Namespace) -> int:
+    from nbdurable.models.weights import fetch
+
+    path = fetch()
+    print(f"the local model's weights are at {path}")
+    return 0
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from nbdurable.demo import run_demo
+
+    return run_demo(arguments.store, keep=arguments.keep)
+
+
+# -- helpers -----------------------------------------------------------------------------------
+
+
+def _existing_store(given: str | None) -> Store:
+    """Open the store, which must be there: looking never creates one."""
+    path = given or os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
+    is_file = "://" not in path
+    if is_file and not Path(path).exists():
+        raise StoreError(
+            f"store {shown(path)} is not there; give the path of a store, or set NBDURABLE_STORE"
+        )
+    from nbdurable.stores import open_store
+
+    return open_store(path)
+
+
+def _check_session(store: Store, session_id: str) -> None:
+    ids = [summary.session.id for summary in store.list_sessions()]
+    if session_id in ids:
+        return
+    near = difflib.get_close_matches(session_id, ids, n=3, cutoff=0.5) or ids[:3]
+    hint = f"did you mean {', '.join(map(shown, near))}?" if near else "it has no sessions yet"
+    raise SessionNotFound(
+        f"session {shown(session_id)} is not in store {shown(store.name)} "
+        f"({count(len(ids), 'session')}); {hint}"
+    )
+
+
+def _table(summaries: list[SessionSummary]) -> object:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("session", no_wrap=True, max_width=32)
+    for name in ("entries", "branches", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("last used (UTC)", no_wrap=True)
+    table.add_column("models", no_wrap=True, max_width=28)
+    table.add_column("begins", no_wrap=True, ratio=1)
+    for summary in summaries:
+        cells = (
+            one_line(summary.session.id),
+            f"{summary.entries:,}",
+            f"{summary.leaves:,}",
+            money(summary.cost_usd),
+            f"{as_datetime(summary.last_at):%Y-%m-%d %H:%M}",
+            joined(map(model_name, summary.models)),
+            one_line(summary.title),
+        )
+        table.add_row(*(Text(cell, overflow="ellipsis") for cell in cells))
+    return table
+
+
+def _tab_separated(summary: SessionSummary) -> str:
+    cells = (
+        one_line(summary.session.id, 1_000),
+        str(summary.entries),
+        str(summary.leaves),
+        f"{summary.cost_usd:.6f}",
+        as_datetime(summary.last_at).isoformat(),
+        ",".join(one_line(model) for model in summary.models),
+        one_line(summary.title),
+    )
+    return "\t".join(cells)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    # a pipe has no width: give long lines room instead of cutting them at 80
+    is_sized = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, width=None if is_sized else 160)
+
+
+def _write_any_text() -> None:
+    """Let a terminal that cannot show a character show a question mark instead."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
