@@ -115,9 +115,8 @@ class CustomEntry(Entry):
     @property
     def fields(self) -> dict[str, Json]:
         """The entry's own fields as a fresh dict."""
-        if self.fields_json:
-            return dict(json.loads(self.fields_json))
-        return {name: getattr(self, name) for name in own_fields(type(self))}
+        stored = dict(json.loads(self.fields_json)) if self.fields_json else {}
+        return {**stored, **{name: getattr(self, name) for name in own_fields(type(self))}}
 
 
 @dataclass(frozen=True, kw_only=True)

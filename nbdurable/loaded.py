@@ -283,14 +283,19 @@ def _moves(draft: Entry, moves: bool) -> bool | None:
 
 # -- one image per session and store -----------------------------------------------------------
 
-_images: WeakKeyDictionary[Store, dict[str, Loaded]] = WeakKeyDictionary()
+_images: WeakKeyDictionary[object, dict[str, Loaded]] = WeakKeyDictionary()
 _images_lock = threading.Lock()
+
+
+def _medium(store: Store) -> object:
+    """Return what two stores on one file have in common; a store that names nothing is alone."""
+    return getattr(store, "medium", store)
 
 
 def load(store: Store, session_id: str, clock: Clock = now_us) -> Loaded:
     """Return the process's image of a session, refreshed; count one handle more."""
     with _images_lock:
-        image = _images.setdefault(store, {}).get(session_id)
+        image = _images.setdefault(_medium(store), {}).get(session_id)
         if image is not None:
             image.handles += 1
     if image is not None:
@@ -298,7 +303,7 @@ def load(store: Store, session_id: str, clock: Clock = now_us) -> Loaded:
         return image
     fresh = Loaded(store, session_id, clock)
     with _images_lock:
-        image = _images.setdefault(store, {}).setdefault(session_id, fresh)
+        image = _images.setdefault(_medium(store), {}).setdefault(session_id, fresh)
         image.handles += 1
     return image
 
@@ -308,4 +313,4 @@ def unload(image: Loaded) -> None:
     with _images_lock:
         image.handles -= 1
         if image.handles <= 0:
-            _images.get(image.store, {}).pop(image.session_id, None)
+            _images.get(_medium(image.store), {}).pop(image.session_id, None)

@@ -62,7 +62,7 @@ def job_of(
     BudgetExceeded
         The first call could pass the budget (B26); carries a run that never began.
     """
-    settings.model.check()
+    settings.model.check(settings.params)
     run = Run(image.new_id(), model=settings.model.name, moves=ask.moves, leaf_id=ask.leaf_id)
     _check_budget(settings, messages, run)
     context = settings.context()

@@ -31,6 +31,7 @@ from nbdurable.stores import open_store, release_store
 
 if TYPE_CHECKING:
     from nbdurable.asking import Asking
+    from nbdurable.display import Display
     from nbdurable.handle import Handle
 
 H = TypeVar("H", bound="Handle")
@@ -103,9 +104,7 @@ def _then(handle: Asking, run: Run, *input: object, **options: Any) -> Run:
 
 def follow(run: Run, show: Show) -> Run:
     """Block until the run has ended, showing it meanwhile; return it or raise what ended it."""
-    from nbdurable.display import make_display
-
-    display = make_display(show)
+    display = _display(show)
     if display is None:
         return run.wait()
     run.is_shown = True
@@ -116,13 +115,17 @@ def follow(run: Run, show: Show) -> Run:
     return run
 
 
-def _shown_live(run: Run, show: Show) -> Run:
-    """Show a live run from a thread of its own, when that was asked for."""
+def _display(show: Show) -> Display | None:
     if show is None:
-        return run
+        return None
     from nbdurable.display import make_display
 
-    display = make_display(show)
+    return make_display(show)
+
+
+def _shown_live(run: Run, show: Show) -> Run:
+    """Show a live run from a thread of its own, when that was asked for."""
+    display = _display(show)
     if display is None:
         return run
     run.is_shown = True

@@ -122,10 +122,11 @@ class Model(Protocol):
     def name(self) -> str:
         """The requested model name, as recorded; never holds a secret."""
 
-    def check(self) -> None:
+    def check(self, params: Mapping[str, object] | None = None) -> None:
         """Raise `ModelError` (reason ``unavailable``) saying what is missing, if anything (B7).
 
-        May block for seconds at the first call (imports, weights); called off the event loop.
+        ``params`` are those of the call, which may hold the key. May block for seconds at the first
+        call (imports, weights); called off the event loop.
         """
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:

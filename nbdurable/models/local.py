@@ -55,7 +55,7 @@ class LocalModel:
 
     # -- the engine ----------------------------------------------------------------------------
 
-    def check(self) -> None:
+    def check(self, params: Mapping[str, object] | None = None) -> None:
         """Load the model if it is not loaded.
 
         Raises

@@ -187,7 +187,7 @@ class ScriptedModel:
 
     # -- the model protocol --------------------------------------------------------------------
 
-    def check(self) -> None:
+    def check(self, params: Mapping[str, object] | None = None) -> None:
         """Do nothing: a script is always ready."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:

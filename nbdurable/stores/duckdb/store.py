@@ -67,6 +67,11 @@ class DuckDBStore:
         """The file's path, without symbolic links."""
         return self._name
 
+    @property
+    def medium(self) -> object:
+        """What all stores of this process on the file share."""
+        return self._core
+
     def __repr__(self) -> str:
         state = ", closed" if self._is_closed else ""
         return f"DuckDBStore({shown(self._name)}{state})"
