@@ -18,20 +18,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from nbdurable.blocks import (
-    Message,
-    TextBlock,
-    ToolCallBlock,
-)
+from nbdurable.blocks import Message, TextBlock, ToolCallBlock
 from nbdurable.errors import ModelError
-from nbdurable.models.base import (
-    Assembly,
-    Finish,
-    Model,
-    ModelRequest,
-    TextDelta,
-    ToolSpec,
-)
+from nbdurable.models.base import Assembly, Finish, Model, ModelRequest, TextDelta, ToolSpec
 from nbdurable.models.local import LocalModel, local_endpoint, shared
 from nbdurable.models.weights import weights_path
 

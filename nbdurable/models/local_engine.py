@@ -101,7 +101,7 @@ def _engine_params(xllamacpp: Any, path: Path, n_ctx: int, key: str) -> Any:
     # from 4 to 168 tokens a second, one at a steady 130.
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = min(2, os.cpu_count() or 1)
-    # Waiting without spinning: on a busy machine the first token came after 0.2 s, not 1.5 s.
+    # Threads that wait do not spin: other work of the notebook shares the cores.
     params.cpuparams.poll = params.cpuparams_batch.poll = 0
     params.cache_prompt = False  # what was asked before would change the text at temperature 0
     params.warmup, params.verbosity, params.ui, params.endpoint_slots = False, 0, False, False
