@@ -303,7 +303,7 @@ def test_the_endpoint_is_on_loopback_and_opens_only_with_its_key(local: LocalMod
 
 def _script(code: str) -> subprocess.CompletedProcess[str]:
     head = """
-import asyncio, os, sys, threading
+import asyncio, os, sys, threading, time
 from nbdurable.blocks import Message, TextBlock
 from nbdurable.models.base import ModelRequest
 from nbdurable.models.local import shared
@@ -330,6 +330,12 @@ begun = threading.Event()
 answer = ask(begun, max_tokens=3900, ignore_eos=True)
 threading.Thread(target=lambda: asyncio.run(answer), daemon=True).start()
 begun.wait()
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.5)  # the interpreter is ending, and the decoder reaches its next token
+
+slow = Slow()
 print("leaving")
 """
     )
