@@ -1,10 +1,33 @@
 from __future__ import annotations
 
+import logging
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import duckdb
+import pytest
+
+from nbdurable.errors import (
+    EntryError,
+    EntryNotFound,
+    StoreClosed,
+    StoreError,
+    StoreLocked,
+    StoreTooNew,
+)
+from nbdurable.ids import IdMaker
+from nbdurable.stored import SessionRecord, digest_of
 from nbdurable.stores.base import Store
-from nbdurable.stores.conformance import StoreContract
+from nbdurable.stores.conformance import StoreContract, chain, contents, stored
 from nbdurable.stores.duckdb import DuckDBStore
+
+SESSION = SessionRecord(id="s", created_at=1)
 
 
 class TestDuckDBStore(StoreContract):
@@ -14,3 +37,518 @@ class TestDuckDBStore(StoreContract):
     def reopen(self, store: Store) -> DuckDBStore:
         store.close()
         return DuckDBStore(store.name)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "chats.duckdb"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[DuckDBStore]:
+    made = DuckDBStore(path)
+    made.create_session(SESSION)
+    yield made
+    made.close()
+
+
+def closed_store(path: Path) -> bytes:
+    """Make a store of three entries at `path`; return the file's bytes."""
+    store = DuckDBStore(path)
+    store.create_session(SESSION, chain(3))
+    store.close()
+    return path.read_bytes()
+
+
+def run_python(code: str, *args: str, env: dict[str, str] | None = None) -> str:
+    """Run `code` in a new process; return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(env or {})},
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# -- one file ------------------------------------------------------------------------------------
+
+
+# B63
+def test_a_closed_store_is_one_file(path: Path) -> None:
+    closed_store(path)
+
+    assert os.listdir(path.parent) == ["chats.duckdb"]
+
+
+# B62
+def test_a_new_file_can_be_read_by_the_oldest_promised_duckdb(path: Path) -> None:
+    closed_store(path)
+
+    with duckdb.connect() as connection:
+        connection.execute(f"attach '{path}' as f")
+        tags = connection.execute(
+            "select tags['storage_version'] from duckdb_databases() where database_name = 'f'"
+        ).fetchone()
+    assert tags is not None and tags[0].startswith("v1.5.0")
+
+
+def test_a_path_may_hold_quotes_and_spaces(tmp_path: Path) -> None:
+    path = tmp_path / 'it\'s "my" ü file.db'
+
+    closed_store(path)
+
+    store = DuckDBStore(path)
+    assert len(store.load_entries("s")) == 3
+    store.close()
+
+
+# B5
+def test_two_stores_on_one_file_share_it_in_a_process(store: DuckDBStore, path: Path) -> None:
+    other = DuckDBStore(path)
+    other.append("s", [stored()])
+
+    assert len(store.load_entries("s")) == 1
+    other.close()
+
+
+# B54
+def test_the_last_close_frees_the_file(store: DuckDBStore, path: Path) -> None:
+    link = path.parent / "link.duckdb"
+    link.symlink_to(path)
+    other = DuckDBStore(link)
+
+    other.close()
+    other.close()
+    store.append("s", [stored()])  # still open
+    store.close()
+
+    duckdb.connect(path).close()
+
+
+def test_a_closed_store_says_so(store: DuckDBStore) -> None:
+    store.close()
+
+    with pytest.raises(StoreClosed, match=r"store '.*chats\.duckdb' is closed; open it again"):
+        store.list_sessions()
+
+
+def test_sharing_between_processes_is_refused_for_now(path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be shared between processes yet"):
+        DuckDBStore(path, exclusive=False)
+
+
+# case 28
+def test_a_plain_connection_of_this_process_is_named(path: Path) -> None:
+    closed_store(path)
+
+    with (
+        duckdb.connect(path),
+        pytest.raises(StoreLocked, match=r"open in this process .* another DuckDB connection"),
+    ):
+        DuckDBStore(path, timeout_s=0)
+
+
+# -- refused files -------------------------------------------------------------------------------
+
+
+# B63
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"folder '.*nowhere' of store .* does not exist; create"):
+        DuckDBStore(tmp_path / "nowhere" / "chats.duckdb")
+
+
+# B63
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is a folder; give the path of a file in it"):
+        DuckDBStore(tmp_path)
+
+
+def _empty(path: Path) -> None:
+    path.touch()
+
+
+def _text(path: Path) -> None:
+    path.write_text("no database " * 5000)
+
+
+def _sqlite(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("create table t(a)")
+    connection.commit()
+    connection.close()
+
+
+def _other_duckdb(path: Path) -> None:
+    with duckdb.connect(path) as connection:
+        connection.execute("create table sales(a int)")
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(closed_store(path)[:20_000])
+
+
+def _bad_block(path: Path) -> None:
+    data = bytearray(closed_store(path))
+    data[12288 + 4000] ^= 0xFF
+    path.write_bytes(data)
+
+
+# B63
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (_empty, "is empty, which is no DuckDB database; remove it, or choose another file"),
+        (_text, "is not a DuckDB database; choose another file"),
+        (_sqlite, "is not a DuckDB database; choose another file"),
+        (_other_duckdb, "is a DuckDB database without the tables of a store; choose another"),
+        (_cut, r"is damaged \(.*\); copy it and its \.wal aside"),
+        (_bad_block, r"is damaged \(Corrupt database file.*\); copy it and its \.wal aside"),
+    ],
+)
+def test_a_file_that_is_no_store_is_refused_untouched(
+    path: Path, make: Callable[[Path], None], text: str
+) -> None:
+    make(path)
+    before = path.read_bytes()
+
+    with pytest.raises(StoreError, match=rf"'.*chats\.duckdb' {text}"):
+        DuckDBStore(path)
+
+    assert path.read_bytes() == before
+
+
+# B63
+def test_an_empty_duckdb_database_becomes_a_store(path: Path) -> None:
+    duckdb.connect(path).close()
+
+    assert closed_store(path)
+
+
+# B62 case 37
+@pytest.mark.parametrize("is_sound", [True, False], ids=["written so", "raised by hand"])
+def test_a_file_of_a_newer_duckdb_names_both_versions(path: Path, is_sound: bool) -> None:
+    data = bytearray(closed_store(path))
+    data[12:20] = (99).to_bytes(8, "little")
+    path.write_bytes(data)
+    if is_sound:
+        with duckdb.connect() as connection, pytest.raises(duckdb.Error) as caught:
+            connection.execute(f"attach '{path}' as f")
+        found = re.search(r"computed checksum (\d+)", str(caught.value))
+        assert found
+        data[0:8] = int(found[1]).to_bytes(8, "little")
+        path.write_bytes(data)
+
+    with pytest.raises(
+        StoreTooNew, match=rf"version 99 and DuckDB {duckdb.__version__} reads up to 69; install"
+    ):
+        DuckDBStore(path)
+
+    assert path.read_bytes() == data
+
+
+# B62
+def test_a_file_of_a_newer_schema_names_both_versions_and_is_untouched(path: Path) -> None:
+    closed_store(path)
+    with duckdb.connect(path) as connection:
+        connection.execute("pragma disable_checkpoint_on_shutdown")
+        connection.execute("update nbd.meta set value = '7' where key = 'schema_version'")
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+
+    with pytest.raises(
+        StoreTooNew, match="has schema version 7 and this nbdurable reads up to 1; install"
+    ):
+        DuckDBStore(path)
+
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+    assert set(before) == {"chats.duckdb", "chats.duckdb.wal"}
+
+
+# B63
+def test_a_file_that_cannot_be_written_is_refused(path: Path) -> None:
+    closed_store(path)
+    with immutable(path), pytest.raises(StoreError, match=r"cannot be written \(.*\); change its"):
+        DuckDBStore(path)
+
+
+# B63
+def test_a_folder_that_cannot_be_written_is_refused(path: Path) -> None:
+    closed_store(path)
+    with (
+        immutable(path.parent),
+        pytest.raises(StoreError, match=r"folder '.*' of store '.*' cannot be written \("),
+    ):
+        DuckDBStore(path)
+
+
+class immutable:
+    """Keep a path from being written, by root too where the system can."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mode = path.stat().st_mode
+
+    def __enter__(self) -> None:
+        if os.geteuid() != 0:
+            self._path.chmod(self._mode & ~0o222)
+        elif subprocess.run(["chattr", "+i", self._path], capture_output=True).returncode:
+            pytest.skip("root writes everything here")
+
+    def __exit__(self, *exc: object) -> None:
+        if os.geteuid() != 0:
+            self._path.chmod(self._mode)
+        else:
+            subprocess.run(["chattr", "-i", self._path], check=True)
+
+
+# -- refused values ------------------------------------------------------------------------------
+
+
+def test_an_entry_id_that_is_no_uuid_is_refused(store: DuckDBStore) -> None:
+    with pytest.raises(EntryError, match="entry id 'e1' is not a UUID in lower case"):
+        store.append("s", [stored(id="e1")])
+
+
+# B33
+def test_a_number_that_no_column_holds_is_refused_alone(store: DuckDBStore) -> None:
+    with pytest.raises(EntryError, match=r"a value cannot be stored in .*; give text, finite"):
+        store.append("s", [stored(input_tokens=2**70)])
+
+    store.append("s", [stored()])
+    assert [entry.n for entry in store.load_entries("s")] == [1]
+
+
+# B64
+def test_a_lone_surrogate_beside_the_tree_becomes_a_replacement_character(
+    store: DuckDBStore,
+) -> None:
+    from nbdurable.stores.conformance._base import annotation_of
+
+    store.annotate([annotation_of("s", note="cut \ud83d")])
+
+    assert store.load_annotations("s")[0].note == "cut \ufffd"
+
+
+# case 38
+def test_a_column_of_nulls_keeps_the_type_of_what_follows(store: DuckDBStore) -> None:
+    payloads = ["null"] * 999 + ['{"a":1}', '{"b":"x"}', "[1,2]", '"1"', "1"]
+
+    store.append("s", [stored(payload=payload, role=None, preview="") for payload in payloads])
+
+    assert [entry.payload for entry in store.load_entries("s")] == payloads
+
+
+# -- transactions --------------------------------------------------------------------------------
+
+
+# B60
+def test_calls_that_share_a_transaction_fail_alone(store: DuckDBStore) -> None:
+    """Many threads at once, half of them refused: each gets its own answer."""
+    outcomes: list[object] = [None] * 40
+    start = threading.Barrier(len(outcomes))
+
+    def work(i: int) -> None:
+        start.wait()
+        try:
+            bad = {"parent_id": IdMaker()()} if i % 2 else {}
+            outcomes[i] = store.append("s", [stored(**bad)])[0]
+        except EntryError as exc:
+            outcomes[i] = exc
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(outcomes))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [isinstance(outcome, EntryError) for outcome in outcomes] == [False, True] * 20
+    assert [entry.n for entry in store.load_entries("s")] == list(range(1, 21))
+
+
+# B4
+def test_a_cold_store_goes_on_where_the_file_ends(path: Path) -> None:
+    closed_store(path)
+    store = DuckDBStore(path)
+    last = store.load_entries("s")[-1]
+
+    [row] = store.append("s", [stored(parent_id=last.id, moves_leaf=None)])
+
+    assert (row.seq, row.n, row.depth, row.moves_leaf) == (4, 4, 4, True)
+    store.close()
+
+
+# B60
+def test_an_old_id_is_found_in_a_cold_file(path: Path) -> None:
+    closed_store(path)
+    store = DuckDBStore(path)
+    first = store.load_entries("s")[0]
+    store.create_session(SessionRecord(id="t", created_at=1))
+
+    with pytest.raises(EntryError, match=f"entry '{first.id}' is already in session 's'"):
+        store.append("t", [stored("t", id=first.id)])
+    store.close()
+
+
+# B3
+def test_an_entry_of_another_session_is_no_place_to_move_to(store: DuckDBStore) -> None:
+    store.create_session(SessionRecord(id="t", created_at=1))
+    [entry] = store.append("t", [stored("t")])
+
+    with pytest.raises(EntryNotFound, match=f"entry '{entry.id}' is not in session 's'"):
+        store.move("s", entry.id, 1)
+
+
+# B41
+@pytest.mark.slow
+def test_a_session_of_100_000_entries_is_stored_and_read(store: DuckDBStore) -> None:
+    given = chain(100_000)
+
+    store.append("s", given)
+    [added] = store.append("s", [stored(parent_id=given[-1].id)])
+
+    assert added.depth == 100_001
+    assert [entry.id for entry in store.load_entries("s", 99_998)] == [
+        given[-2].id,
+        given[-1].id,
+        added.id,
+    ]
+
+
+# B67
+def test_a_stored_row_is_not_written_again_after_an_unknown_outcome(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit succeeds and then reports a fault, as when the autocheckpoint fails."""
+    from nbdurable.stores.duckdb.batch import Batch, Inserter
+
+    write = Inserter.write
+
+    def write_and_fail(self: Inserter, batch: Batch) -> None:
+        write(self, batch)
+        raise duckdb.FatalException("FATAL Error: Transaction COMMIT succeeded")
+
+    monkeypatch.setattr(Inserter, "write", write_and_fail)
+    [row] = store.append("s", [stored()])
+    monkeypatch.undo()
+
+    assert store.load_entries("s") == [row]
+
+
+# -- full disk -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("mount is not installed")
+    if done.returncode:
+        pytest.skip("a small disk needs root")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+# B63 B67
+@pytest.mark.parametrize("threshold", ["2MB", "1GB"], ids=["checkpoint", "log"])
+def test_a_full_disk_is_told_and_loses_nothing_acknowledged(
+    small_disk: Path, threshold: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = DuckDBStore(small_disk / "chats.duckdb")
+    store.create_session(SESSION)
+    lease = store._core.lease
+    with lease.held() as cursor:
+        cursor.execute(f"set global wal_autocheckpoint = '{threshold}'")
+    acknowledged = []
+
+    with pytest.raises(StoreError, match=r"disk of store '.*' is full \(.*\); free space and"):
+        while True:
+            noise = f'"{os.urandom(20_000).hex()}"'
+            acknowledged += store.append("s", [stored(payload=noise)])
+
+    assert lease.generation > 1 if threshold == "2MB" else lease.generation == 1
+    assert store.load_entries("s") == acknowledged
+    with caplog.at_level(logging.CRITICAL, "nbdurable"):
+        store.close()
+    store = DuckDBStore(small_disk / "chats.duckdb")
+    assert store.load_entries("s") == acknowledged
+    store.close()
+
+
+# -- the machine ---------------------------------------------------------------------------------
+
+
+# case 30
+def test_times_do_not_depend_on_the_time_zone(path: Path) -> None:
+    code = """
+import sys, time
+from nbdurable.stores.conformance import contents
+from nbdurable.stores.duckdb import DuckDBStore
+store = DuckDBStore(sys.argv[1])
+print(contents(store))
+store.close()
+print(time.tzname, file=sys.stderr)
+"""
+    closed_store(path)
+    store = DuckDBStore(path)
+    expected = str(contents(store))
+    store.close()
+
+    for zone in ("America/Los_Angeles", "Pacific/Auckland"):
+        assert run_python(code, str(path), env={"TZ": zone}) == expected
+
+
+# B66
+def test_a_digest_covers_every_stored_column(store: DuckDBStore) -> None:
+    store.append("s", chain(5))
+
+    assert all(entry.digest == digest_of(entry) for entry in store.load_entries("s"))
+
+
+# case 37
+def test_no_extension_is_installed_or_loaded_from_outside(store: DuckDBStore) -> None:
+    with store._core.lease.held() as cursor:
+        rows = cursor.execute(
+            "select name, value from duckdb_settings() where name in "
+            "('autoinstall_known_extensions', 'autoload_known_extensions') order by name"
+        ).fetchall()
+        loaded = cursor.execute(
+            "select extension_name from duckdb_extensions() "
+            "where loaded and install_mode <> 'STATICALLY_LINKED'"
+        ).fetchall()
+
+    assert [value for _, value in rows] == ["false", "false"]
+    assert loaded == []
+
+
+# B65
+def test_a_forked_process_is_refused_and_loses_nothing(path: Path) -> None:
+    code = """
+import os, sys
+from nbdurable.errors import StoreError
+from nbdurable.stored import SessionRecord
+from nbdurable.stores.duckdb import DuckDBStore
+store = DuckDBStore(sys.argv[1])
+store.create_session(SessionRecord(id="before", created_at=1))
+child = os.fork()
+if child == 0:
+    for touch in (store.list_sessions, lambda: DuckDBStore(sys.argv[1])):
+        try:
+            touch()
+            print("not refused", flush=True)
+        except StoreError as exc:
+            print("is its fork" in str(exc), flush=True)
+    store.close()
+    sys.exit()
+os.waitpid(child, 0)
+store.create_session(SessionRecord(id="after", created_at=1))
+print([summary.session.id for summary in store.list_sessions()])
+store.close()
+"""
+
+    assert run_python(code, str(path)).splitlines() == ["True", "True", "['after', 'before']"]

@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 
-from nbdurable.errors import StoreError, shown
+from nbdurable.errors import StoreError
 from nbdurable.stores.duckdb.lease import Lease
 from nbdurable.stores.duckdb.reader import Reader
 from nbdurable.stores.duckdb.spool import Spool
@@ -35,7 +35,7 @@ class Core:
         """Raise `StoreError` in a fork of the process that opened the file (B65)."""
         if os.getpid() != self.pid:
             raise StoreError(
-                f"store {shown(self.path)} was opened by process {self.pid} and this is its fork "
+                f"store {self.path!r} was opened by process {self.pid} and this is its fork "
                 f"{os.getpid()}, whose writes would be lost; start processes with 'spawn' and "
                 "open the store there"
             )

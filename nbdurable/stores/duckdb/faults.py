@@ -11,7 +11,7 @@ import re
 
 import duckdb
 
-from nbdurable.errors import EntryError, NbDurableError, StoreError, StoreLocked, StoreTooNew, shown
+from nbdurable.errors import EntryError, NbDurableError, StoreError, StoreLocked, StoreTooNew
 
 _LOCKED = "Could not set lock on file"
 _SHARED = ("Unique file handle conflict", "different configuration")
@@ -44,15 +44,19 @@ def is_invalidated(exc: Exception) -> bool:
     )
 
 
-def told(exc: Exception, path: str) -> NbDurableError:
-    """Return the error to raise for what DuckDB raised about `path`."""
-    text = str(exc)
-    name = shown(path)
-    if isinstance(exc, duckdb.DataError | duckdb.InvalidInputException | ValueError | TypeError):
+def told_of_call(exc: Exception, path: str) -> NbDurableError:
+    """Return the error to raise for what DuckDB raised about a call with values."""
+    if isinstance(exc, duckdb.DataError | duckdb.InvalidInputException):
         return EntryError(
-            f"a value cannot be stored in {name} ({type(exc).__name__}); "
+            f"a value cannot be stored in {path!r} ({type(exc).__name__}); "
             "give text, finite numbers and times of the documented types"
         )
+    return told(exc, path)
+
+
+def told(exc: Exception, path: str) -> NbDurableError:
+    """Return the error to raise for what DuckDB raised about the file `path`."""
+    text, name = str(exc), repr(path)
     if _LOCKED in text:
         return _locked(text, path)
     if any(sign in text for sign in _SHARED):
@@ -70,7 +74,7 @@ def _locked(text: str, path: str) -> StoreLocked:
     pid = int(found[2]) if found and found[2] != "0" else None
     holder = f"{found[1]}, PID {found[2]}" if found else "which one is not known"
     return StoreLocked(
-        f"store {shown(path)} is locked by another process ({holder}); "
+        f"store {path!r} is locked by another process ({holder}); "
         "close it there, or work on a copy",
         path=path,
         pid=pid,
@@ -85,7 +89,7 @@ def _too_new(text: str, path: str) -> StoreTooNew | None:
     if version <= newest:
         return None
     return StoreTooNew(
-        f"store {shown(path)} has DuckDB storage version {version} and DuckDB "
+        f"store {path!r} has DuckDB storage version {version} and DuckDB "
         f"{duckdb.__version__} reads up to {newest}; install a newer duckdb "
         "(the file was not changed)"
     )

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import duckdb
 
-from nbdurable.errors import StoreClosed, StoreError, shown
+from nbdurable.errors import StoreClosed, StoreError
 from nbdurable.stores.duckdb import faults, schema
 from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION
 
@@ -145,7 +145,7 @@ class Lease:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise StoreClosed(f"store {shown(self.path)} is closed; open it again")
+            raise StoreClosed(f"store {self.path!r} is closed; open it again")
 
     def _attach(self) -> None:
         deadline, pause_s = time.monotonic() + self._timeout_s, _FIRST_RETRY_S
@@ -194,24 +194,20 @@ def _instance() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _attach_file(connection: duckdb.DuckDBPyConnection, path: str) -> None:
+def _attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str = "") -> None:
     quoted = path.replace("'", "''")
-    connection.execute(
-        f"attach '{quoted}' as {ALIAS} (type duckdb, storage_version '{STORAGE_VERSION}')"
-    )
+    connection.execute(f"attach '{quoted}' as {ALIAS} (type duckdb{options})")
 
 
 def _check_place(path: str) -> None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        raise StoreError(
-            f"folder {shown(folder)} of store {shown(path)} does not exist; create it first"
-        )
+        raise StoreError(f"folder {folder!r} of store {path!r} does not exist; create it first")
     if os.path.isdir(path):
-        raise StoreError(f"store {shown(path)} is a folder; give the path of a file in it")
+        raise StoreError(f"store {path!r} is a folder; give the path of a file in it")
     if os.path.exists(path) and os.path.getsize(path) == 0:
         raise StoreError(
-            f"file {shown(path)} is empty, which is no DuckDB database; "
+            f"file {path!r} is empty, which is no DuckDB database; "
             "remove it, or choose another file"
         )
     try:
@@ -219,7 +215,7 @@ def _check_place(path: str) -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as exc:
         raise StoreError(
-            f"folder {shown(folder)} of store {shown(path)} cannot be written "
+            f"folder {folder!r} of store {path!r} cannot be written "
             f"({exc.strerror}); change its permissions, or choose another folder"
         ) from exc
 
@@ -231,7 +227,7 @@ def _create(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     ) as folder:
         fresh = os.path.join(folder, "new.duckdb")
         try:
-            _attach_file(connection, fresh)
+            _attach_file(connection, fresh, f", storage_version '{STORAGE_VERSION}'")
             schema.create(connection, _created_by())
             connection.execute(f"detach {ALIAS}")
         except duckdb.Error as exc:

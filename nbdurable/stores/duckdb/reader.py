@@ -189,7 +189,7 @@ class Reader:
                     return query(cursor)
             except duckdb.Error as exc:
                 if is_last or not faults.is_invalidated(exc):
-                    raise faults.told(exc, self._lease.path) from exc
+                    raise faults.told_of_call(exc, self._lease.path) from exc
             except RuntimeError as exc:
                 # How DuckDB tells of an interrupt that it saw before Python did.
                 if "Query interrupted" in str(exc):

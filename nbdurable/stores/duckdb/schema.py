@@ -154,20 +154,19 @@ def check_version(connection: DuckDBPyConnection, name: str) -> None:
     )
     if not _one(connection, has_meta):
         raise StoreError(
-            f"file {shown(name)} is a DuckDB database without the tables of a store; "
-            "choose another file"
+            f"file {name!r} is a DuckDB database without the tables of a store; choose another file"
         )
     query = f"select value from {ALIAS}.nbd.meta where key = 'schema_version'"
     row = connection.execute(query).fetchone()
     version = int(row[0]) if row and str(row[0]).isdecimal() else 0
     if version > SCHEMA_VERSION:
         raise StoreTooNew(
-            f"store {shown(name)} has schema version {version} and this nbdurable reads up to "
+            f"store {name!r} has schema version {version} and this nbdurable reads up to "
             f"{SCHEMA_VERSION}; install a newer nbdurable (the file was not changed)"
         )
     if version < 1:
         raise StoreError(
-            f"store {shown(name)} has no legal schema version ({shown(row and row[0])}); "
+            f"store {name!r} has no legal schema version ({shown(row and row[0])}); "
             "restore the file from a copy (it was not changed)"
         )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from nbdurable.errors import StoreError, shown
+from nbdurable.errors import StoreError
 from nbdurable.stored import RunEnd, SpoolDraft, StoredEntry
 
 _COMPACT_BYTES = 8 << 20  # a longer file is rewritten with the newest snapshot of each draft
@@ -136,7 +136,7 @@ class Spool:
             yield
         except OSError as exc:
             raise StoreError(
-                f"spool {shown(str(self._path))} cannot be written ({exc.strerror or exc}); "
+                f"spool {str(self._path)!r} cannot be written ({exc.strerror or exc}); "
                 "free space or change permissions (what is stored is safe)"
             ) from exc
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from nbdurable.errors import EntryError, StoreClosed, StoreError, shown
+from nbdurable.errors import EntryError, StoreClosed, StoreError
 from nbdurable.stored import (
     Annotation,
     Context,
@@ -54,7 +54,7 @@ class DuckDBStore:
     def __init__(self, path: str | Path, *, exclusive: bool = True, timeout_s: float = 2.0) -> None:
         if not exclusive:
             raise StoreError(
-                f"store {shown(os.fspath(path))} cannot be shared between processes yet; "
+                f"store {os.fspath(path)!r} cannot be shared between processes yet; "
                 "open it with exclusive=True"
             )
         self._name = os.path.realpath(path)
@@ -74,7 +74,7 @@ class DuckDBStore:
 
     def __repr__(self) -> str:
         state = ", closed" if self._is_closed else ""
-        return f"DuckDBStore({shown(self._name)}{state})"
+        return f"DuckDBStore({self._name!r}{state})"
 
     # -- sessions ------------------------------------------------------------------------------
 
@@ -218,5 +218,5 @@ class DuckDBStore:
     def _held(self) -> Core:
         self._core.check_process()
         if self._is_closed:
-            raise StoreClosed(f"store {shown(self._name)} is closed; open it again")
+            raise StoreClosed(f"store {self._name!r} is closed; open it again")
         return self._core

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from nbdurable.errors import NbDurableError, StoreClosed, StoreError, shown
+from nbdurable.errors import NbDurableError, StoreClosed, StoreError
 from nbdurable.stores.duckdb import faults
 from nbdurable.stores.duckdb.batch import Batch, Inserter
 from nbdurable.stores.duckdb.lease import Lease
@@ -78,7 +78,7 @@ class Writer:
         op = _Op(plan)
         with self._lock:
             if self._is_closed:
-                raise StoreClosed(f"store {shown(self._lease.path)} is closed; open it again")
+                raise StoreClosed(f"store {self._lease.path!r} is closed; open it again")
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._serve, name="nbdurable-writer", daemon=True
@@ -196,15 +196,15 @@ class Writer:
                 return None
         except (duckdb.Error, NbDurableError) as second:
             self._state.reset()
-            told = faults.told(exc, path)
+            told = faults.told_of_call(exc, path)
             return StoreError(
-                f"outcome of a write to store {shown(path)} is not known ({told}; then {second}); "
+                f"outcome of a write to store {path!r} is not known ({told}; then {second}); "
                 "open the store again and look before you repeat it"
             )
         self._state.reset()
         if not isinstance(exc, duckdb.Error):
             return exc
-        told = faults.told(exc, path)
+        told = faults.told_of_call(exc, path)
         told.__cause__ = exc
         return told
 
