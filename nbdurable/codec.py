@@ -28,6 +28,7 @@ from nbdurable.wire import (
     block_to_dict,
     clean,
     dumps,
+    finite,
     is_repaired,
     reply_from_dict,
     reply_to_dict,
@@ -84,7 +85,7 @@ def _payload(entry: Entry) -> tuple[str, dict[str, object]]:
         wire["tokens_before"] = entry.tokens_before
         return dumps(wire), {
             "model": entry.model,
-            "cost_usd": entry.cost_usd,
+            "cost_usd": finite(entry.cost_usd),
             **_usage_columns(entry.usage),
         }
     if isinstance(entry, OpaqueEntry):
@@ -109,9 +110,9 @@ def _message_payload(entry: MessageEntry) -> tuple[str, dict[str, object]]:
         columns |= {
             "model": clean(reply.answered_by or reply.model),
             "stop_reason": reply.stop_reason,
-            "cost_usd": reply.cost_usd,
-            "seconds": reply.seconds,
-            "ttft_s": reply.ttft_s,
+            "cost_usd": finite(reply.cost_usd),
+            "seconds": finite(reply.seconds),
+            "ttft_s": finite(reply.ttft_s),
             **_usage_columns(reply.usage),
         }
     payload = dumps(wire)

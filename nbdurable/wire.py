@@ -7,6 +7,7 @@ Owns how values become JSON text and come back. The one idea: text is always re-
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 
 from nbdurable.blocks import (
@@ -67,8 +68,13 @@ def clean(text: str | None) -> str | None:
 def _bad_value(value: Json) -> tuple[str, str]:
     """Find the first value that is not JSON: its key path and what it is. Iterative."""
     stack: list[tuple[str, Json]] = [("", value)]
+    seen: set[int] = set()  # a ring of values ends here
     while stack:
         path, item = stack.pop()
+        if isinstance(item, dict | list | tuple):
+            if id(item) in seen:
+                continue
+            seen.add(id(item))
         if isinstance(item, dict):
             for key in item:
                 if not isinstance(key, str):
@@ -113,7 +119,8 @@ def block_to_dict(block: Block) -> dict[str, Json]:
             extra = _present({"is_error": error, "name": block.name})
             return {"type": "tool_result", "call_id": block.call_id, "content": content, **extra}
         case OpaqueBlock():
-            return dict(json.loads(block.raw))
+            kept: dict[str, Json] = json.loads(block.raw)  # as it was, be it an object or not
+            return kept
 
 
 def block_from_dict(wire: Mapping[str, Json], fetch: Callable[[str], bytes] | None = None) -> Block:
@@ -165,9 +172,15 @@ _KEYS: dict[str, frozenset[str]] = {
 }
 
 
+def finite(number: float | None) -> float | None:
+    """Return a provider's number, or None where JSON cannot hold it (B64)."""
+    return number if number is not None and math.isfinite(number) else None
+
+
 def reply_to_dict(reply: Reply) -> dict[str, Json]:
     """Return the wire form of a reply record; unknown values are left out."""
     named = {name: getattr(reply, name) for name in _REPLY_PLAIN}
+    named |= {name: finite(named[name]) for name in _REPLY_NUMBERS}
     wire = _present({**named, "usage": reply.usage.to_dict() if reply.usage else None})
     return {**wire, "params": json.loads(reply.params_json)}
 
@@ -179,11 +192,16 @@ def reply_from_dict(wire: Mapping[str, Json]) -> Reply:
     params = json.dumps(wire.get("params") or {}, ensure_ascii=False, separators=(",", ":"))
     return Reply(
         **plain,  # type: ignore[arg-type]
-        usage=Usage(**usage) if isinstance(usage, dict) else None,
+        usage=_usage(usage) if isinstance(usage, dict) else None,
         params_json=params,
     )
 
 
+def _usage(wire: Mapping[str, int]) -> Usage:
+    return Usage(**{name: wire[name] for name in Usage().to_dict() if name in wire})
+
+
+_REPLY_NUMBERS = ("cost_usd", "ttft_s", "seconds")
 _REPLY_PLAIN = (
     "model",
     "answered_by",
@@ -191,9 +209,7 @@ _REPLY_PLAIN = (
     "fingerprint",
     "stop_reason",
     "error",
-    "cost_usd",
-    "ttft_s",
-    "seconds",
+    *_REPLY_NUMBERS,
 )
 
 
