@@ -93,11 +93,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    from nbdurable.stores import release_store
+
     store = _existing_store(arguments.store)
     try:
         summaries = store.list_sessions()
     finally:
-        store.close()
+        release_store(store)
     if not sys.stdout.isatty():
         for summary in summaries:
             print(_tab_separated(summary))
@@ -110,6 +112,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    from nbdurable.stores import release_store
     from nbdurable.terminal import render_tree
 
     store = _existing_store(arguments.store)
@@ -118,7 +121,7 @@ def _show(arguments: argparse.Namespace) -> int:
         entries = store.load_entries(arguments.session)
         leaf_id = position(entries, store.load_moves(arguments.session))
     finally:
-        store.close()
+        release_store(store)
     view = render_tree(entries, leaf_id, title=arguments.session, show_ids=arguments.ids)
     _console().print(view)
     return 0

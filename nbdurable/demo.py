@@ -13,11 +13,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from nbdurable.errors import NbDurableError, RunError
+from nbdurable.errors import NbDurableError
 from nbdurable.reprs import count, one_line, visible
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ SYSTEM = "You are a friendly and concise assistant."
 GREETING = "I am planning a small vegetable garden. Name three vegetables that are easy to grow."
 QUESTION = "Describe how to grow the first one, step by step."
 OTHER_WAY = "Write a short, cheerful note that invites a neighbour to help me plant them."
-KILL_AFTER_S = 1.0  # from the first text on; an answer in flight is spooled every half second
+KILL_AFTER_S = 1.8  # from the first text on; an answer in flight is saved every half second
+KILL_AFTER_CHARS = 80
 GIVE_UP_S = 120.0
 
 
@@ -94,18 +96,18 @@ def _watch(child: subprocess.Popen[bytes]) -> int | None:
     if out is None:
         return None
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-    began: float | None = None
-    length = 0
+    is_answering = False
+    length, began = 0, 0.0
     give_up = time.monotonic() + GIVE_UP_S
     while (chunk := os.read(out.fileno(), 4096)) and time.monotonic() < give_up:
-        before, mark, answer = decode(chunk).partition(MARK)
-        if mark:
+        text, mark, answer = decode(chunk).partition(MARK)
+        _say(visible(text + answer), end="")
+        added = len(answer) if mark else len(text) * is_answering
+        is_answering = is_answering or bool(mark)
+        if added and not length:
             began = time.monotonic()
-        elif began is not None:
-            before, answer = "", before
-        length += len(answer)
-        _say(visible(before + answer), end="")
-        if began is not None and length and time.monotonic() - began > KILL_AFTER_S:
+        length += added
+        if length >= KILL_AFTER_CHARS and time.monotonic() - began > KILL_AFTER_S:
             return length
     return None
 
@@ -144,12 +146,15 @@ def _go_on(path: str) -> int:
     from rich.console import Console
 
     console = Console(highlight=False)
-    with _open(path, max_tokens=110) as chat:
+    with warnings.catch_warnings(record=True) as told:
+        chat = _open(path, max_tokens=110)
+    for warning in told:
+        _say(f"   It says: {one_line(str(warning.message), 200)}\n")
+    with chat:
         entries = chat.entries()
         _show_tree(console, chat)
-        half = entries[-1]
-        _say("   The question needs no retyping, and the half answer is there:\n")
-        _say(f"   you    {QUESTION}\n   model  {_indented(_text(half))} ✂\n")
+        _say("   The question needs no retyping. The answer is there up to its last half second:\n")
+        _say(f"   you    {QUESTION}\n   model  {_half(entries[-1])}\n")
 
         _say("3. run() without a question asks again from where the answer broke off.\n")
         whole = chat.run(show=None)
@@ -169,8 +174,12 @@ def _checkpoint(entries: Sequence[Entry]) -> str:
     return entries[1].id
 
 
-def _text(entry: Entry) -> str:
-    return visible(str(getattr(entry, "text", "")))
+def _half(entry: Entry) -> str:
+    from nbdurable.entries import MessageEntry
+
+    if isinstance(entry, MessageEntry) and entry.role == "assistant":
+        return f"{_indented(entry.text)} ✂"
+    return "(killed before the first half second was over)"
 
 
 def _show_tree(console: Console, chat: Session) -> None:
@@ -208,7 +217,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     part, path = argv if argv is not None else sys.argv[1:]
     try:
         return _converse(path) if part == "converse" else _go_on(path)
-    except (NbDurableError, RunError) as exc:
+    except KeyboardInterrupt:
+        return 130
+    except NbDurableError as exc:
         print(f"nbdurable: {one_line(str(exc), 1_000)}", file=sys.stderr)
         return 1
 

@@ -53,7 +53,7 @@ def path(tmp_path: Path) -> Path:
     store.create_session(SessionRecord(id="support-42", created_at=0), entries)
     store.create_session(SessionRecord(id="empty", created_at=0))
     store.move("support-42", entries[1].id, 0)
-    store.close()
+    stores.release_store(store)
     return path
 
 
@@ -227,6 +227,6 @@ class TestDemo:
         assert "kill -9" in done.stdout and "aborted" in done.stdout
         store = stores.open_store(path)
         entries = store.load_entries("demo")
-        store.close()
+        stores.release_store(store)
         assert [e.stop_reason for e in entries if e.role == "assistant"].count("aborted") == 1
         assert len(entries) == 7
