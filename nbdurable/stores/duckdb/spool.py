@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,7 @@ from filelock import FileLock, Timeout
 from nbdurable.errors import StoreError
 from nbdurable.stored import RunEnd, SpoolDraft, StoredEntry
 
+_log = logging.getLogger("nbdurable")
 _COMPACT_BYTES = 8 << 20  # a longer file is rewritten with the newest snapshot of each draft
 
 
@@ -79,17 +81,21 @@ class Spool:
         """Yield the drafts of dead processes; on leaving without an error they are removed."""
         drafts: list[SpoolDraft] = []
         with contextlib.ExitStack() as locks:
-            dead = []
+            dead: list[tuple[Path, bool]] = []
             for path in sorted(self._folder.glob("*.jsonl")):
                 if path == self._path or not (lock := _taken(path)):
                     continue
                 locks.callback(_free, lock, path)
                 if path.exists():  # else another process recovered it before the lock was taken
-                    dead.append(path)
-                    drafts.extend(_read(path))
+                    found, is_whole = _read(path)
+                    drafts.extend(found)
+                    dead.append((path, is_whole))
             yield drafts
-            for path in dead:
-                path.unlink(missing_ok=True)
+            for path, is_whole in dead:
+                if is_whole:
+                    path.unlink(missing_ok=True)
+                else:
+                    path.replace(path.with_suffix(".unread"))
 
     # -- under the mutex -----------------------------------------------------------------------
 
@@ -164,15 +170,29 @@ def _free(lock: FileLock, path: Path) -> None:
         path.parent.rmdir()  # when it was the last
 
 
-def _read(path: Path) -> list[SpoolDraft]:
-    """Return the drafts of a spool file, the newest snapshot of each; a torn last line is none."""
+def _read(path: Path) -> tuple[list[SpoolDraft], bool]:
+    """Return the drafts of a spool file, the newest snapshot of each, and whether all was read.
+
+    A torn last line is no loss: the snapshot before it is there.
+    """
     drafts: dict[str, SpoolDraft] = {}
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        wire = json.loads(line)
-        for gone in wire.get("gone", ()):
-            drafts.pop(gone, None)
-        if "entry" in wire:
-            end = RunEnd(**wire["end"]) if wire["end"] else None
-            entry = StoredEntry(**wire["entry"])
-            drafts[entry.id] = SpoolDraft(entry=entry, end=end)
-    return list(drafts.values())
+    is_whole = True
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+        try:
+            wire = json.loads(line)
+            for gone in wire.get("gone", ()):
+                drafts.pop(gone, None)
+            if "entry" in wire:
+                end = RunEnd(**wire["end"]) if wire["end"] else None
+                entry = StoredEntry(**wire["entry"])
+                drafts[entry.id] = SpoolDraft(entry=entry, end=end)
+        except (ValueError, TypeError, AttributeError) as exc:
+            # Garbage of a power cut, or the line of a newer version: not to be thrown away.
+            is_whole = False
+            _log.warning(
+                "line %d of spool %r cannot be read (%s); the file is kept as .unread",
+                number,
+                str(path),
+                type(exc).__name__,
+            )
+    return list(drafts.values()), is_whole

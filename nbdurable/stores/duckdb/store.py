@@ -5,6 +5,7 @@ A handle on the process's `core` of the file; each verb is one line to `plans` o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Sequence
@@ -110,7 +111,9 @@ class DuckDBStore:
         stored = self._held().writer.run(
             lambda plans, batch: plans.append(batch, session_id, given, start, end)
         )
-        self._core.spool.drop(entry.id for entry in stored)
+        with contextlib.suppress(StoreError):
+            # The entries are stored; a draft that stays is passed over by `recover`.
+            self._core.spool.drop(entry.id for entry in stored)
         return stored
 
     def load_entries(self, session_id: str, after_n: int = 0) -> list[StoredEntry]:
@@ -200,11 +203,10 @@ class DuckDBStore:
 
     def _recover(self, draft: SpoolDraft) -> tuple[StoredEntry, ...]:
         entry = draft.entry
-        try:
-            return self.append(entry.session_id, [entry], end=draft.end)
-        except (EntryError, LookupError):
-            # Stored before the kill, or its parent or run never was.
-            return ()
+        for end in (draft.end, None):  # a paid-for answer is kept even if its run is not known
+            with contextlib.suppress(EntryError, LookupError):
+                return self.append(entry.session_id, [entry], end=end)
+        return ()  # stored before the kill, or its parent never was
 
     # -- the handle ----------------------------------------------------------------------------
 
