@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -16,16 +14,16 @@ import pytest
 from nbdurable.errors import (
     EntryError,
     EntryNotFound,
-    StoreClosed,
     StoreError,
-    StoreLocked,
-    StoreTooNew,
 )
 from nbdurable.ids import IdMaker
-from nbdurable.stored import SessionRecord, digest_of
+from nbdurable.stored import Annotation, SessionRecord, digest_of
 from nbdurable.stores.base import Store
 from nbdurable.stores.conformance import StoreContract, chain, contents, stored
 from nbdurable.stores.duckdb import DuckDBStore
+from nbdurable.stores.duckdb.batch import Batch, Inserter
+from nbdurable.stores.duckdb.plans import Plans
+from nbdurable.stores.duckdb.writer import _Op
 
 SESSION = SessionRecord(id="s", created_at=1)
 
@@ -73,236 +71,6 @@ def run_python(code: str, *args: str, env: dict[str, str] | None = None) -> str:
     return done.stdout.strip()
 
 
-# -- one file ------------------------------------------------------------------------------------
-
-
-# B63
-def test_a_closed_store_is_one_file(path: Path) -> None:
-    closed_store(path)
-
-    assert os.listdir(path.parent) == ["chats.duckdb"]
-
-
-# B62
-def test_a_new_file_can_be_read_by_the_oldest_promised_duckdb(path: Path) -> None:
-    closed_store(path)
-
-    with duckdb.connect() as connection:
-        connection.execute(f"attach '{path}' as f")
-        tags = connection.execute(
-            "select tags['storage_version'] from duckdb_databases() where database_name = 'f'"
-        ).fetchone()
-    assert tags is not None and tags[0].startswith("v1.5.0")
-
-
-def test_a_path_may_hold_quotes_and_spaces(tmp_path: Path) -> None:
-    path = tmp_path / 'it\'s "my" ü file.db'
-
-    closed_store(path)
-
-    store = DuckDBStore(path)
-    assert len(store.load_entries("s")) == 3
-    store.close()
-
-
-# B5
-def test_two_stores_on_one_file_share_it_in_a_process(store: DuckDBStore, path: Path) -> None:
-    other = DuckDBStore(path)
-    other.append("s", [stored()])
-
-    assert len(store.load_entries("s")) == 1
-    other.close()
-
-
-# B54
-def test_the_last_close_frees_the_file(store: DuckDBStore, path: Path) -> None:
-    link = path.parent / "link.duckdb"
-    link.symlink_to(path)
-    other = DuckDBStore(link)
-
-    other.close()
-    other.close()
-    store.append("s", [stored()])  # still open
-    store.close()
-
-    duckdb.connect(path).close()
-
-
-def test_a_closed_store_says_so(store: DuckDBStore) -> None:
-    store.close()
-
-    with pytest.raises(StoreClosed, match=r"store '.*chats\.duckdb' is closed; open it again"):
-        store.list_sessions()
-
-
-def test_sharing_between_processes_is_refused_for_now(path: Path) -> None:
-    with pytest.raises(StoreError, match="cannot be shared between processes yet"):
-        DuckDBStore(path, exclusive=False)
-
-
-# case 28
-def test_a_plain_connection_of_this_process_is_named(path: Path) -> None:
-    closed_store(path)
-
-    with (
-        duckdb.connect(path),
-        pytest.raises(StoreLocked, match=r"open in this process .* another DuckDB connection"),
-    ):
-        DuckDBStore(path, timeout_s=0)
-
-
-# -- refused files -------------------------------------------------------------------------------
-
-
-# B63
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"folder '.*nowhere' of store .* does not exist; create"):
-        DuckDBStore(tmp_path / "nowhere" / "chats.duckdb")
-
-
-# B63
-def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="is a folder; give the path of a file in it"):
-        DuckDBStore(tmp_path)
-
-
-def _empty(path: Path) -> None:
-    path.touch()
-
-
-def _text(path: Path) -> None:
-    path.write_text("no database " * 5000)
-
-
-def _sqlite(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute("create table t(a)")
-    connection.commit()
-    connection.close()
-
-
-def _other_duckdb(path: Path) -> None:
-    with duckdb.connect(path) as connection:
-        connection.execute("create table sales(a int)")
-
-
-def _cut(path: Path) -> None:
-    path.write_bytes(closed_store(path)[:20_000])
-
-
-def _bad_block(path: Path) -> None:
-    data = bytearray(closed_store(path))
-    data[12288 + 4000] ^= 0xFF
-    path.write_bytes(data)
-
-
-# B63
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (_empty, "is empty, which is no DuckDB database; remove it, or choose another file"),
-        (_text, "is not a DuckDB database; choose another file"),
-        (_sqlite, "is not a DuckDB database; choose another file"),
-        (_other_duckdb, "is a DuckDB database without the tables of a store; choose another"),
-        (_cut, r"is damaged \(.*\); copy it and its \.wal aside"),
-        (_bad_block, r"is damaged \(Corrupt database file.*\); copy it and its \.wal aside"),
-    ],
-)
-def test_a_file_that_is_no_store_is_refused_untouched(
-    path: Path, make: Callable[[Path], None], text: str
-) -> None:
-    make(path)
-    before = path.read_bytes()
-
-    with pytest.raises(StoreError, match=rf"'.*chats\.duckdb' {text}"):
-        DuckDBStore(path)
-
-    assert path.read_bytes() == before
-
-
-# B63
-def test_an_empty_duckdb_database_becomes_a_store(path: Path) -> None:
-    duckdb.connect(path).close()
-
-    assert closed_store(path)
-
-
-# B62 case 37
-@pytest.mark.parametrize("is_sound", [True, False], ids=["written so", "raised by hand"])
-def test_a_file_of_a_newer_duckdb_names_both_versions(path: Path, is_sound: bool) -> None:
-    data = bytearray(closed_store(path))
-    data[12:20] = (99).to_bytes(8, "little")
-    path.write_bytes(data)
-    if is_sound:
-        with duckdb.connect() as connection, pytest.raises(duckdb.Error) as caught:
-            connection.execute(f"attach '{path}' as f")
-        found = re.search(r"computed checksum (\d+)", str(caught.value))
-        assert found
-        data[0:8] = int(found[1]).to_bytes(8, "little")
-        path.write_bytes(data)
-
-    with pytest.raises(
-        StoreTooNew, match=rf"version 99 and DuckDB {duckdb.__version__} reads up to 69; install"
-    ):
-        DuckDBStore(path)
-
-    assert path.read_bytes() == data
-
-
-# B62
-def test_a_file_of_a_newer_schema_names_both_versions_and_is_untouched(path: Path) -> None:
-    closed_store(path)
-    with duckdb.connect(path) as connection:
-        connection.execute("pragma disable_checkpoint_on_shutdown")
-        connection.execute("update nbd.meta set value = '7' where key = 'schema_version'")
-    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
-
-    with pytest.raises(
-        StoreTooNew, match="has schema version 7 and this nbdurable reads up to 1; install"
-    ):
-        DuckDBStore(path)
-
-    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
-    assert set(before) == {"chats.duckdb", "chats.duckdb.wal"}
-
-
-# B63
-def test_a_file_that_cannot_be_written_is_refused(path: Path) -> None:
-    closed_store(path)
-    with immutable(path), pytest.raises(StoreError, match=r"cannot be written \(.*\); change its"):
-        DuckDBStore(path)
-
-
-# B63
-def test_a_folder_that_cannot_be_written_is_refused(path: Path) -> None:
-    closed_store(path)
-    with (
-        immutable(path.parent),
-        pytest.raises(StoreError, match=r"folder '.*' of store '.*' cannot be written \("),
-    ):
-        DuckDBStore(path)
-
-
-class immutable:
-    """Keep a path from being written, by root too where the system can."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._mode = path.stat().st_mode
-
-    def __enter__(self) -> None:
-        if os.geteuid() != 0:
-            self._path.chmod(self._mode & ~0o222)
-        elif subprocess.run(["chattr", "+i", self._path], capture_output=True).returncode:
-            pytest.skip("root writes everything here")
-
-    def __exit__(self, *exc: object) -> None:
-        if os.geteuid() != 0:
-            self._path.chmod(self._mode)
-        else:
-            subprocess.run(["chattr", "-i", self._path], check=True)
-
-
 # -- refused values ------------------------------------------------------------------------------
 
 
@@ -324,9 +92,17 @@ def test_a_number_that_no_column_holds_is_refused_alone(store: DuckDBStore) -> N
 def test_a_lone_surrogate_beside_the_tree_becomes_a_replacement_character(
     store: DuckDBStore,
 ) -> None:
-    from nbdurable.stores.conformance._base import annotation_of
+    given = Annotation(
+        id=IdMaker()(),
+        session_id="s",
+        target_id=IdMaker()(),
+        name="label",
+        value_json='"best"',
+        created_at=1,
+        note="cut \ud83d",
+    )
 
-    store.annotate([annotation_of("s", note="cut \ud83d")])
+    store.annotate([given])
 
     assert store.load_annotations("s")[0].note == "cut \ufffd"
 
@@ -365,6 +141,32 @@ def test_calls_that_share_a_transaction_fail_alone(store: DuckDBStore) -> None:
 
     assert [isinstance(outcome, EntryError) for outcome in outcomes] == [False, True] * 20
     assert [entry.n for entry in store.load_entries("s")] == list(range(1, 21))
+
+
+# B60
+def test_a_value_that_fails_a_shared_transaction_fails_its_call_alone(store: DuckDBStore) -> None:
+    """The writer's own thread queues three calls, which it must then take together."""
+    writer = store._core.writer
+    given = [stored(), stored(input_tokens=2**70), stored()]
+
+    def queue_three(plans: Plans, batch: Batch) -> list[_Op]:
+        ops = [
+            _Op(lambda plans, batch, entry=entry: plans.append(batch, "s", [entry], None, None))
+            for entry in given
+        ]
+        for op in ops:
+            writer._queue.put(op)
+        return ops
+
+    first, bad, last = writer.run(queue_three)
+    thread = writer._thread
+    assert thread is not None
+
+    assert first.wait(thread)[0].n == 1
+    with pytest.raises(EntryError, match=r"a value cannot be stored in .*; give text, finite"):
+        bad.wait(thread)
+    assert last.wait(thread)[0].n == 2
+    assert [entry.id for entry in store.load_entries("s")] == [given[0].id, given[2].id]
 
 
 # B4
@@ -421,8 +223,6 @@ def test_a_stored_row_is_not_written_again_after_an_unknown_outcome(
     store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commit succeeds and then reports a fault, as when the autocheckpoint fails."""
-    from nbdurable.stores.duckdb.batch import Batch, Inserter
-
     write = Inserter.write
 
     def write_and_fail(self: Inserter, batch: Batch) -> None:

@@ -93,9 +93,12 @@ class Inserter:
             self._cursor.execute(self._statement(table), rows[0])
             return
         appender = self._cursor.appender(table)
-        for row in rows:
-            appender.append_row(*row)
-        appender.flush()
+        try:
+            for row in rows:
+                appender.append_row(*row)
+            appender.flush()
+        finally:
+            appender.clear()  # DuckDB warns of rows that a failure left in it
 
     def _statement(self, table: str) -> duckdb.Statement:
         if table not in self._statements:

@@ -7,6 +7,7 @@ lock, and every outcome is certain before it is told (B67).
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -224,8 +225,11 @@ class Writer:
             with self._lease.held() as cursor:
                 cursor.execute(f"checkpoint {ALIAS}")
             self._due_bytes = _IDLE_CHECKPOINT_BYTES
+        except NbDurableError:
+            return  # the file is not attached; the next call tries again, and tells
         except duckdb.Error as exc:
             # A full disk, or another transaction; the log keeps everything durable meanwhile.
             self._due_bytes = 2 * self._lease.wal_bytes()
             if faults.is_invalidated(exc):
-                self._reattach(generation)
+                with contextlib.suppress(NbDurableError):
+                    self._reattach(generation)
