@@ -177,13 +177,14 @@ def test_a_killed_holder_leaves_nothing_to_clean_up(tmp_path: Path) -> None:
 
 # B24
 def test_a_process_that_just_ends_leaves_one_whole_file(tmp_path: Path) -> None:
-    path = tmp_path / "chats.duckdb"
+    path = tmp_path / "files" / "chats.duckdb"
+    path.parent.mkdir()
     code = APPENDER.replace("while True:", "for _ in range(3):")
 
     with child(code, path) as process:
         process.communicate()
 
-    assert os.listdir(tmp_path) == ["chats.duckdb"]
+    assert os.listdir(path.parent) == ["chats.duckdb"]
     assert len(loaded(path)) == 6
 
 

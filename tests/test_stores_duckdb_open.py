@@ -25,7 +25,9 @@ SESSION = SessionRecord(id="s", created_at=1)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "chats.duckdb"
+    folder = tmp_path / "files"  # nothing but the store's own
+    folder.mkdir()
+    return folder / "chats.duckdb"
 
 
 @pytest.fixture

@@ -38,7 +38,9 @@ sys.stdin.read()
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "chats.duckdb"
+    folder = tmp_path / "files"  # nothing but the store's own
+    folder.mkdir()
+    return folder / "chats.duckdb"
 
 
 @pytest.fixture
