@@ -255,6 +255,20 @@ class TestCustom:
         assert custom_class("test codec again") is Second
         assert First is not Second
 
+    # B38
+    def test_an_entry_of_a_subclass_comes_back_as_one_of_its_class_too(self) -> None:
+        class Mark(CustomEntry):
+            kind = "test codec mark"
+            text: str = ""
+
+        class Star(Mark):
+            kind = "test codec star"
+
+        back = [decode(stored(entry)) for entry in (Star(text="a"), Mark(text="b"))]
+
+        assert [isinstance(entry, Mark) for entry in back] == [True, True]
+        assert [isinstance(entry, Star) for entry in back] == [True, False]
+
     # B37
     def test_fields_that_a_class_does_not_know_are_kept(self) -> None:
         class Small(CustomEntry):

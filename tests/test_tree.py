@@ -210,7 +210,7 @@ class TestWalks:
         assert ids(tree.roots()) == ids(tree.children(None)) == ["a", "edited"]
         assert ids(tree.siblings("edited")) == ["a", "edited"]
 
-    # B39
+    # B12 B39
     def test_the_path_to_the_root_is_empty(self) -> None:
         assert Tree(knots("a")).path(None) == []
 
