@@ -1,0 +1,144 @@
+"""A session's tree as static HTML: what stands in a notebook where no widget runs.
+
+Owns nothing but this text. The one idea: it must read well as bare lists, without style or
+script, and its size is bounded, so that no saved notebook grows without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from nbdurable.entries import Entry
+from nbdurable.notebook.markdown import to_html
+from nbdurable.notebook.page import page, plain
+from nbdurable.outline import Line, heading, outline
+from nbdurable.reprs import count, duration, joined, model_name, money
+from nbdurable.stored import StoredEntry
+
+MAX_NODES = 500
+MAX_BYTES = 200_000
+_LINE_OVERHEAD = 220  # bytes of lists around a line, at most
+_BODY_BYTES = 80_000  # of full texts, all together
+_BODY_CHARS = 8_000  # of one full text
+_OPEN_UP_TO = 40  # a tree of no more lines shows its side branches unfolded
+
+
+def session_html(
+    entries: Iterable[Entry | StoredEntry], leaf_id: str | None, *, title: str = ""
+) -> str:
+    """Return a session's tree as nested lists, with the texts of the newest entries on the path.
+
+    Parameters
+    ----------
+    entries : iterable of Entry or StoredEntry
+        In any order.
+    leaf_id : str or None
+        The active leaf.
+    title : str
+        The session's name.
+
+    Returns
+    -------
+    str
+        At most `MAX_NODES` entries and `MAX_BYTES` bytes; what is left out is counted. The path
+        to the leaf comes first, then what is newest.
+    """
+    listed = list(entries)
+    lines = outline(listed, leaf_id)
+    texts = {entry.id: text for entry in listed if (text := _text(entry))}
+    head = f"<div><b>{plain(heading(title, lines))}</b></div>"
+    items = _fitting(lines, texts)
+    body = _nested(lines, items)
+    return page(f"{head}<ul>{body}</ul>", name="nbd-tree")
+
+
+def _text(entry: Entry | StoredEntry) -> str:
+    text = getattr(entry, "text", "")
+    return text if isinstance(text, str) else ""
+
+
+def _fitting(lines: list[Line], texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the HTML of the lines that fit, by entry id."""
+    room, for_texts = MAX_BYTES - 20_000, _BODY_BYTES
+    items: dict[str, str] = {}
+    by_worth = sorted(lines, key=lambda line: (line.on_path, line.row.seq or 0), reverse=True)
+    for line in by_worth[:MAX_NODES]:
+        text = texts.get(line.row.id, "")
+        html = _line_html(line, text if line.on_path and for_texts > 0 else "")
+        size = len(html.encode())
+        if size + _LINE_OVERHEAD > room:
+            break
+        room -= size + _LINE_OVERHEAD
+        for_texts -= size
+        items[line.row.id] = html
+    return items
+
+
+def _nested(lines: list[Line], items: Mapping[str, str]) -> str:
+    out: list[str] = []
+    levels = [0]
+    skipped = 0
+    is_open = " open" if len(lines) <= _OPEN_UP_TO else ""
+    for line in lines:
+        if line.row.id not in items:
+            skipped += 1
+            continue
+        _put_skipped(out, skipped)
+        skipped = 0
+        while levels[-1] > line.indent or (line.is_side and levels[-1] == line.indent):
+            levels.pop()
+            out.append("</ul></details></li>")
+        if line.indent > levels[-1]:
+            levels.append(line.indent)
+            label = "other branch" + (f" {_place(line)}" if line.siblings > 1 else "")
+            out.append(f'<li><details{is_open}><summary class="nbd-dim">{label}</summary><ul>')
+        out.append(items[line.row.id])
+    _put_skipped(out, skipped)
+    out.append("</ul></details></li>" * (len(levels) - 1))
+    return "".join(out)
+
+
+def _put_skipped(out: list[str], skipped: int) -> None:
+    if skipped:
+        out.append(f'<li class="nbd-dim">… {skipped:,} more</li>')
+
+
+def _line_html(line: Line, text: str) -> str:
+    row = line.row
+    name = f"#{row.n} {row.role}" if row.n is not None else row.role
+    preview = plain(row.preview) or "(no text)"
+    strong = f"<b>{preview}</b>" if line.on_path and row.role == "user" else preview
+    label = (
+        f"{'◆' if line.is_leaf else '●' if line.on_path else '○'} "
+        f'<span class="nbd-dim">{plain(name)}</span> <bdi>{strong}</bdi> '
+        f'<span class="nbd-dim">{plain(_figures(line))}</span>'
+    )
+    cls = "" if line.on_path else ' class="nbd-off"'
+    if len(text) <= len(row.preview) and "\n" not in text.strip():
+        return f"<li{cls}><div>{label}</div></li>"
+    hidden = len(text) - _BODY_CHARS
+    more = f'<p class="nbd-dim">… {count(hidden, "more character")}</p>' if hidden > 0 else ""
+    is_open = " open" if line.is_leaf else ""
+    body = to_html(text[:_BODY_CHARS]) + more
+    return f"<li{cls}><details{is_open}><summary>{label}</summary><div>{body}</div></details></li>"
+
+
+def _place(line: Line) -> str:
+    return f"{line.sibling}/{line.siblings}"
+
+
+def _figures(line: Line) -> str:
+    row = line.row
+    return joined(
+        (
+            _place(line) if line.siblings > 1 else None,
+            "meta" if row.is_meta else None,
+            "orphan" if line.is_orphan else None,
+            row.stop_reason if row.stop_reason in ("error", "aborted", "length") else None,
+            model_name(row.model) if row.model else None,
+            None if row.tokens is None else count(row.tokens, "token"),
+            None if row.cost_usd is None else money(row.cost_usd),
+            None if row.seconds is None else duration(row.seconds),
+            "← leaf" if line.is_leaf else None,
+        )
+    )
