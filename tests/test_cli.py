@@ -107,7 +107,7 @@ class TestList:
             "nbdurable: store 'gone.duckdb' is not there; "
             "give the path of a store, or set NBDURABLE_STORE\n"
         )
-        assert captured.out == "" and not list(tmp_path.iterdir())
+        assert captured.out == "" and not list(tmp_path.rglob("gone*"))
 
     # B63
     def test_a_file_of_another_kind_is_one_line_without_a_traceback(

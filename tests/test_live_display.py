@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pty
-import subprocess
-import sys
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from html_reader import TRAPS, Reader
 
 from nbdurable.blocks import (
     Blob,
@@ -27,57 +19,12 @@ from nbdurable.blocks import (
     ToolResultBlock,
     Usage,
 )
-from nbdurable.display import make_display
 from nbdurable.entries import MessageEntry
 from nbdurable.errors import ModelError
 from nbdurable.events import Event
-from nbdurable.notebook.live import INTERVAL_S, CellDisplay, cell_output, run_bundle
-from nbdurable.notebook.markdown import TAGS
+from nbdurable.notebook.live import INTERVAL_S, CellDisplay, run_bundle
 from nbdurable.notebook.page import page, stylesheet
 from nbdurable.notebook.picture import LIVE_CHARS, Tail
-from nbdurable.notebook.static import MAX_BYTES, MAX_NODES, session_html
-from nbdurable.stored import StoredEntry
-
-TRAPS = {
-    trap["name"]: trap["text"] if "text" in trap else trap["unit"] * trap["repeat"]
-    for line in (Path(__file__).parent / "data" / "text_traps.jsonl")
-    .read_text(encoding="utf-8")
-    .split("\n")
-    if line
-    for trap in [json.loads(line)]
-}
-FRAME_TAGS = TAGS | {"div", "style", "details", "summary", "b", "bdi"}
-FRAME_ATTRIBUTES = {"class", "dir", "href", "rel", "target", "value", "title", "open"}
-
-
-class Reader(HTMLParser):
-    """Reads HTML as a browser would and refuses what is not on the list."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.text = ""
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.feed(html)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in FRAME_TAGS
-        assert {name for name, _ in attrs} <= FRAME_ATTRIBUTES
-        self.tags.append(tag)
-        if tag not in ("br", "hr"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] != "style":
-            self.text += data
-
-    def handle_comment(self, data: str) -> None:
-        raise AssertionError(data)
 
 
 class Cell:
@@ -355,84 +302,6 @@ def contrast(one: list[float], other: list[float]) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-# -- the saved tree ----------------------------------------------------------------------------
-
-
-def stored(n: int, parent: int | None, preview: str = "") -> StoredEntry:
-    return StoredEntry(
-        id=f"e{n}",
-        session_id="s",
-        parent_id=None if parent is None else f"e{parent}",
-        kind="message",
-        payload="{}",
-        created_at=0,
-        seq=n,
-        n=n,
-        role="user" if n % 2 else "assistant",
-        preview=preview or f"text {n}",
-    )
-
-
-class TestStaticTree:
-    def test_branches_that_were_left_are_nested_and_the_path_is_not(self) -> None:
-        entries = [stored(1, None), stored(2, 1), stored(3, 2), stored(4, 2)]
-
-        html = session_html(entries, "e4", title="demo")
-
-        text = Reader(html).text
-        assert text.startswith("demo · 4 entries · 2 branches · leaf #4● #1 user text 1")
-        assert "other branch 1/2○ #3 user text 3 1/2◆ #4 assistant text 4 2/2 · ← leaf" in text
-
-    def test_the_newest_texts_on_the_path_are_there_in_full(self) -> None:
-        long = "**bold** " * 100
-        entry = MessageEntry(id="e1", seq=1, n=1, message=Message("user", (TextBlock(long),)))
-
-        html = session_html([entry], "e1")
-
-        assert html.count("<strong>bold</strong>") == 100
-        assert "<details open>" in html
-
-    # case 42
-    def test_a_large_tree_is_capped_and_says_how_much_is_left_out(self) -> None:
-        entries = [stored(n, n - 1 or None, "&" * 120) for n in range(1, 10_001)]
-
-        html = session_html(entries, "e10000", title="x")
-
-        assert len(html.encode()) <= MAX_BYTES
-        shown_entries = html.count("<li>") + html.count('<li class="nbd-off">')
-        assert f"… {10_000 - shown_entries:,} more" in html
-        assert "◆" in html and shown_entries <= MAX_NODES
-
-    def test_long_texts_do_not_push_a_tree_over_its_size(self) -> None:
-        entries = [
-            MessageEntry(
-                id=f"e{n}",
-                parent_id=f"e{n - 1}" if n > 1 else None,
-                seq=n,
-                n=n,
-                message=Message("user", (TextBlock("<&> " * 5_000),)),
-            )
-            for n in range(1, 400)
-        ]
-
-        assert len(session_html(entries, "e399").encode()) <= MAX_BYTES
-
-    # case 43
-    @pytest.mark.parametrize("name", TRAPS)
-    def test_a_text_trap_makes_no_tag(self, name: str) -> None:
-        trap = TRAPS[name]
-        entry = MessageEntry(id="e1", seq=1, n=1, message=Message("user", (TextBlock(trap),)))
-
-        reader = Reader(session_html([entry], "e1", title=trap[:200]))
-
-        assert not {"script", "img", "svg"} & set(reader.tags)
-
-    def test_no_entries_give_an_empty_tree(self) -> None:
-        assert Reader(session_html([], None, title="s")).text == (
-            "s · 0 entries · 0 branches · leaf at the root"
-        )
-
-
 # B15
 def test_a_run_that_was_not_shown_can_be_shown_afterwards() -> None:
     question = Message("user", (TextBlock("Q"),))
@@ -449,113 +318,3 @@ def test_a_run_that_was_not_shown_can_be_shown_afterwards() -> None:
     )
 
     assert run_bundle(run)["text/plain"] == "A\nm · 3 tokens · $0 · 2.0 s · #2"
-
-
-# -- the choice --------------------------------------------------------------------------------
-
-SHOWN = """
-import sys
-from nbdurable.display import make_display
-display = make_display("stream")
-heavy = sorted({"IPython", "rich", "pandas"} & set(sys.modules))
-print(type(display).__name__, heavy)
-"""
-
-
-class TestChoice:
-    # B15
-    def test_nothing_is_shown_when_that_is_asked_for(self) -> None:
-        assert make_display(None) is None
-
-    def test_an_unknown_word_is_refused(self) -> None:
-        with pytest.raises(ValueError, match=r"show 'loud' is not known; give 'stream', 'line'"):
-            make_display("loud")  # type: ignore[arg-type]
-
-    # B15
-    def test_nothing_is_written_into_a_pipe(self) -> None:
-        done = subprocess.run(
-            [sys.executable, "-c", SHOWN], capture_output=True, text=True, check=True
-        )
-
-        assert done.stdout == "NoneType []\n"
-
-    # B15
-    def test_a_terminal_gets_the_terminal_display(self) -> None:
-        master, slave = pty.openpty()
-
-        subprocess.run([sys.executable, "-c", SHOWN], stdout=slave, check=True)
-        os.close(slave)
-
-        assert os.read(master, 4096) == b"TerminalDisplay []\r\n"
-        os.close(master)
-
-
-KERNEL_CODE = """
-from nbdurable.blocks import *
-from nbdurable.display import make_display
-from nbdurable.events import Event
-display = make_display("stream")
-for word in ("one ", "two ", "three"):
-    display.on_event(Event(type="message_update", step=1, text=word))
-message = Message("assistant", (TextBlock("one two three"),), Reply(model="m"))
-display.on_event(Event(type="message_end", step=1, message=message))
-display.close()
-"""
-
-
-@pytest.fixture(scope="module")
-def messages() -> Iterator[list[dict[str, Any]]]:
-    """What a real kernel sends while a run is shown in one of its cells."""
-    from jupyter_client.manager import start_new_kernel
-
-    manager, client = start_new_kernel(kernel_name="python3")
-    try:
-        heard: list[dict[str, Any]] = []
-        client.execute_interactive(KERNEL_CODE, output_hook=heard.append, timeout=60)
-        yield heard
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-
-
-@pytest.mark.kernel
-class TestKernel:
-    # B15
-    def test_a_run_has_one_output_and_never_writes_to_stdout(
-        self, messages: list[dict[str, Any]]
-    ) -> None:
-        kinds = [message["header"]["msg_type"] for message in messages]
-
-        assert not {"stream", "error"} & set(kinds)
-        assert kinds.count("display_data") == 1
-        assert "update_display_data" in kinds
-
-    # B15
-    def test_updates_go_to_the_same_output(self, messages: list[dict[str, Any]]) -> None:
-        contents = [m["content"] for m in messages if "display" in m["header"]["msg_type"]]
-
-        assert len({content["transient"]["display_id"] for content in contents}) == 1
-        last = contents[-1]["data"]
-        assert Reader(last["text/html"]).text == "one two threem"
-        assert last["text/plain"] == "one two three\nm"
-
-
-def test_an_output_is_made_once_and_then_replaced(capsys: pytest.CaptureFixture[str]) -> None:
-    from IPython.core.displaypub import CapturingDisplayPublisher
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell = InteractiveShell()
-    InteractiveShell.initialized()
-    shell.display_pub = CapturingDisplayPublisher(parent=shell)
-    before, InteractiveShell._instance = InteractiveShell._instance, shell
-    try:
-        publish = cell_output()
-        publish({"text/plain": "one"})
-        publish({"text/plain": "two"})
-    finally:
-        InteractiveShell._instance = before
-
-    first, second = shell.display_pub.outputs
-    assert (first["update"], second["update"]) == (False, True)
-    assert first["transient"] == second["transient"]
-    assert capsys.readouterr().out == ""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
+from html_reader import TRAPS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,14 +18,6 @@ ATTRIBUTES = {
     "a": {"href", "rel", "target"},
     "li": {"dir", "value"},
     "span": {"class", "title"},
-}
-TRAPS = {
-    trap["name"]: trap["text"] if "text" in trap else trap["unit"] * trap["repeat"]
-    for line in (Path(__file__).parent / "data" / "text_traps.jsonl")
-    .read_text(encoding="utf-8")
-    .split("\n")
-    if line
-    for trap in [json.loads(line)]
 }
 
 

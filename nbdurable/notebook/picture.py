@@ -25,7 +25,7 @@ from nbdurable.notebook.markdown import to_html
 from nbdurable.notebook.page import page, plain
 from nbdurable.reprs import count, duration, footer, one_line, visible
 
-LIVE_CHARS = 12_000  # of a growing answer: a look at this much takes about 2 ms
+LIVE_CHARS = 12_000  # of a growing answer: a look at this much takes about 10 ms
 DONE_CHARS = 100_000  # of a finished one: what a saved notebook should have to carry
 TOOL_CHARS = 2_000
 
