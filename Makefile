@@ -94,11 +94,15 @@ test-all: $(VENV)/test.stamp system lint
 	$(fetch_weights)
 	@$(MAKE) run-tests MARKS="slow or not slow"
 
-# Two workers, one file each at a time: a file's dear fixtures are made once.
+# Two workers, one file each at a time: a file's dear fixtures are made once. All three checks are
+# run whatever the ones before say, so that one look shows everything.
 run-tests:
-	@$(PY) -m pytest -q -n 2 --dist loadfile -m "$(MARKS)" --cov --cov-report= $(PYTEST_ARGS)
-	@$(PY) -m coverage report --include="$(CORE_FILES)" --fail-under=$(CORE_PERCENT)
-	@$(PY) tests/behaviours.py --brief
+	@failed=0; \
+	$(PY) -m pytest -q -n 2 --dist loadfile -m "$(MARKS)" --cov --cov-report= $(PYTEST_ARGS) \
+		|| failed=1; \
+	$(PY) -m coverage report --include="$(CORE_FILES)" --fail-under=$(CORE_PERCENT) || failed=1; \
+	$(PY) tests/behaviours.py --brief || failed=1; \
+	exit $$failed
 
 bench: $(VENV)/test.stamp
 	@$(PY) tests/benchmarks/bench_core.py
