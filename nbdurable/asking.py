@@ -186,7 +186,9 @@ class Asking(Handle):
         given = {name: value for name, value in rest.items() if name in known}
         settings = self.settings.override(**given, params=params)
         ask = Ask(kind="edit", input=drafts, leaf_id=entry.parent_id, moves=keep.pop("move", True))
-        return starting.start(self, ask, settings, **{"wait": True, "show": ..., **keep})
+        return starting.start(
+            self, ask, settings, tells=False, **{"wait": True, "show": ..., **keep}
+        )
 
     def _edit_assistant(
         self, entry: MessageEntry, drafts: tuple[Entry, ...], options: dict[str, Any]

@@ -10,7 +10,6 @@ from typing import Any
 from nbdurable import lifecycle
 from nbdurable.budget import Budget
 from nbdurable.errors import (
-    EntryError,
     RunError,
     SessionExists,
     SessionNotFound,
@@ -19,11 +18,12 @@ from nbdurable.errors import (
 from nbdurable.hooks import HookChain
 from nbdurable.ids import now_us
 from nbdurable.lifecycle import Publisher, SessionEvent
-from nbdurable.loaded import Loaded, load
+from nbdurable.loaded import Loaded, load, unload
 from nbdurable.models import resolve_model
 from nbdurable.models.base import Model
 from nbdurable.models.params import recorded_json, warn_unknown
-from nbdurable.origin import new_session_id
+from nbdurable.origin import checked_session_id, new_session_id
+from nbdurable.reruns import find_runs
 from nbdurable.session import Session
 from nbdurable.settings import Settings, ToolValue, checked_system
 from nbdurable.stored import SessionRecord
@@ -94,7 +94,7 @@ def open(
     if replay or replay_model is not None:
         raise RunError("replay is not in this version; open without replay= and replay_model=")
     settings = _settings(model, system, tools, hooks, max_steps, compact_above, budget_usd, params)
-    chosen_id = new_session_id() if session_id is None else _checked_id(session_id)
+    chosen_id = new_session_id() if session_id is None else checked_session_id(session_id)
     where = store if store is not None else os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
     opened = open_store(where)
     try:
@@ -103,7 +103,12 @@ def open(
     except BaseException:
         release_store(opened)
         raise
-    resolved = settings(lambda: _default_model(image))
+    try:
+        resolved = settings(lambda: _default_model(image))
+    except BaseException:
+        unload(image)
+        release_store(opened)
+        raise
     session = Session(image, resolved, publisher=publisher)
     if session_id is None:
         warnings.warn(
@@ -143,9 +148,10 @@ def _settings(
         "budgets": () if limit is None else (Budget(limit),),
     }
     named = model if model is not None else os.environ.get("NBDURABLE_MODEL") or None
+    chosen = None if named is None else resolve_model(named)
 
     def complete(default: Callable[[], str]) -> Settings:
-        return Settings(model=resolve_model(default() if named is None else named), **given)
+        return Settings(model=chosen or resolve_model(default()), **given)
 
     return complete
 
@@ -160,14 +166,6 @@ def _budget_of_environment() -> float | None:
         raise ValueError(
             f"NBDURABLE_BUDGET_USD is {shown(text)}; set it to a number of USD, or unset it"
         ) from None
-
-
-def _checked_id(session_id: object) -> str:
-    if isinstance(session_id, str) and session_id and "\0" not in session_id:
-        return session_id
-    raise EntryError(
-        f"session id is {shown(session_id)}; give text that is not empty and has no NUL character"
-    )
 
 
 def _find_or_create(store: Store, session_id: str) -> Loaded:
@@ -192,14 +190,15 @@ def _recover(store: Store) -> None:
 
 
 def _default_model(image: Loaded) -> str:
-    """Return the model of the last run on the path, and say so (B2)."""
-    on_path = {entry.run_id for entry in image.tree.path(image.position)} if image.position else ()
-    for record, _ in reversed(image.store.load_runs(image.session_id)):
-        if record.id in on_path and record.model:
-            warnings.warn(
-                f"session {shown(image.session_id)} goes on with model {record.model!r}, "
-                "that of its last run; give model= for another",
-                stacklevel=4,
-            )
-            return record.model
+    """Return the model of the last run on the path, and say so; a summary's does not count (B2)."""
+    path = image.tree.path(image.position) if image.position else []
+    for run_id in dict.fromkeys(entry.run_id for entry in reversed(path)):
+        for record, _ in find_runs(image, run_id):
+            if record.model and record.kind != "compact":
+                warnings.warn(
+                    f"session {shown(image.session_id)} goes on with model {record.model!r}, "
+                    "that of its last run; give model= for another",
+                    stacklevel=5,
+                )
+                return record.model
     return DEFAULT_MODEL

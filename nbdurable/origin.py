@@ -9,10 +9,24 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from nbdurable.errors import EntryError, shown
+from nbdurable.wire import is_repaired
+
 
 def new_session_id() -> str:
     """Return a fresh session id: today's date and eight random characters."""
     return f"{datetime.now(UTC):%Y-%m-%d}-{secrets.token_hex(4)}"
+
+
+def checked_session_id(session_id: object) -> str:
+    """Return a session id that is legal, or raise `EntryError` (B9)."""
+    if isinstance(session_id, str) and session_id and "\0" not in session_id:
+        if not is_repaired(session_id):
+            return session_id
+    raise EntryError(
+        f"session id {shown(session_id)} cannot be used; give text that is not empty and has "
+        "neither NUL nor half a character"
+    )
 
 
 def process_token() -> str:

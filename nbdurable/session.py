@@ -19,7 +19,7 @@ from nbdurable.errors import EntryError, shown
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf
 from nbdurable.models.base import Model
-from nbdurable.origin import new_session_id
+from nbdurable.origin import checked_session_id, new_session_id
 from nbdurable.planning import Ask, ContextUse, context_use, continued_leaf, prospective_view
 from nbdurable.references import LEAF, Reference, resolve, resolve_entry
 from nbdurable.run import Run
@@ -125,7 +125,8 @@ class Session(Asking):
         """
         self.ready()
         leaf_id = resolve(self.image, at, self.leaf.id)
-        record = forking.fork(self.image, session_id or new_session_id(), leaf_id)
+        child_id = new_session_id() if session_id is None else checked_session_id(session_id)
+        record = forking.fork(self.image, child_id, leaf_id)
         child = starting.sibling_handle(self, record.id)
         self.tell(
             "session_forked",
