@@ -1,27 +1,39 @@
 """What every handle of a session has: its image, its leaf, its settings, its end.
 
 Owns opening checks and the release of what the handle holds. Does not own verbs (`session`).
+A handle that nobody closed is released by a thread of its own: the garbage collector may find it
+anywhere, also in the middle of code that holds the locks which the release needs.
 """
 
 from __future__ import annotations
 
 import atexit
+import logging
+import os
 import threading
 import weakref
+from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from nbdurable import lifecycle, starting
-from nbdurable.errors import SessionClosed, shown
+from nbdurable.errors import NbDurableError, SessionClosed, shown
 from nbdurable.lifecycle import Publisher, SessionEvent
 from nbdurable.loaded import Leaf, Loaded, unload
 from nbdurable.settings import Settings
-from nbdurable.stores import release_store
+from nbdurable.stores import Store, release_store
 
 if TYPE_CHECKING:
     from nbdurable.run import Run
 
+log = logging.getLogger("nbdurable")
+
+LAST_RELEASE_S = 10.0
+
 _open_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+_leaked: SimpleQueue[tuple[Loaded, Store] | None] = SimpleQueue()  # put() is safe in a finalizer
+_releaser: threading.Thread | None = None
+_releaser_lock = threading.Lock()
 
 
 class Handle:
@@ -32,19 +44,23 @@ class Handle:
         image: Loaded,
         settings: Settings,
         *,
+        store: Store,
         publisher: Publisher | None = None,
     ) -> None:
         self.image = image
         self.settings = settings
+        self.held = store
         self.publisher = publisher
         self.leaf = Leaf(image.position)
         self.seen_position = image.position
         self.runs_started: weakref.WeakSet[Run] = weakref.WeakSet()
         self._is_closed = False
         self._close_lock = threading.Lock()
-        self._release = weakref.finalize(self, _let_go, image)
-        self._release.atexit = False  # close_all stops the runs first
+        self._pid = os.getpid()
+        self._leak = weakref.finalize(self, _leaked.put, (image, store))
+        self._leak.atexit = False  # close_all stops the runs first
         _open_handles.add(self)
+        _watch()
 
     def __enter__(self) -> Self:
         return self
@@ -64,9 +80,14 @@ class Handle:
         """
         with self._close_lock:
             was_closed, self._is_closed = self._is_closed, True
-        if not was_closed:
+        # In a fork, runs and locks are those of threads that are not there.
+        if was_closed or os.getpid() != self._pid:
+            return
+        try:
             starting.stop_all(self.runs_started)
-            self._release()
+        finally:
+            self._leak.detach()
+            _let_go(self.image, self.held)
 
     def fresh(self) -> None:
         """Check that the handle is open, and read what others wrote (B11)."""
@@ -98,13 +119,37 @@ class Handle:
         lifecycle.publish(self.publisher, event)
 
 
-def _let_go(image: Loaded) -> None:
-    unload(image)
-    release_store(image.store)
+def _let_go(image: Loaded, store: Store) -> None:
+    unload(image, store)
+    release_store(store)
 
 
-@atexit.register
+def _watch() -> None:
+    """Have leaked handles released, and open ones closed before anything else at the end."""
+    global _releaser
+    with _releaser_lock:
+        if _releaser is None or not _releaser.is_alive():
+            _releaser = threading.Thread(
+                target=_release_leaked, name="nbdurable-release", daemon=True
+            )
+            _releaser.start()
+        # The last one registered goes first: before stores and models that were loaded meanwhile.
+        atexit.unregister(close_all)
+        atexit.register(close_all)
+
+
+def _release_leaked() -> None:
+    while (held := _leaked.get()) is not None:
+        try:
+            _let_go(*held)
+        except NbDurableError:
+            log.warning("a store that nobody closed could not be released", exc_info=True)
+
+
 def close_all() -> None:
     """Close every open handle: what is in flight at the end of a process is kept."""
     for handle in list(_open_handles):
         handle.close()
+    if _releaser is not None and _releaser.is_alive():
+        _leaked.put(None)
+        _releaser.join(LAST_RELEASE_S)  # a thread that writes must not meet the interpreter's end

@@ -53,7 +53,7 @@ class Loaded:
         self.clock = clock
         self.new_id = new_id or IdMaker(clock)
         self.tree: Tree[StoredEntry] = Tree()
-        self.handles = 0
+        self.holders: list[Store] = []  # one per handle, on one file all of them
         self.foreground: Run | None = None
         self._lock = threading.RLock()
         self._decoded: dict[str, Entry] = {}
@@ -297,20 +297,26 @@ def load(store: Store, session_id: str, clock: Clock = now_us) -> Loaded:
     with _images_lock:
         image = _images.setdefault(_medium(store), {}).get(session_id)
         if image is not None:
-            image.handles += 1
+            image.holders.append(store)
     if image is not None:
-        image.refresh()
+        try:
+            image.refresh()
+        except BaseException:
+            unload(image, store)
+            raise
         return image
     fresh = Loaded(store, session_id, clock)
     with _images_lock:
         image = _images.setdefault(_medium(store), {}).setdefault(session_id, fresh)
-        image.handles += 1
+        image.holders.append(store)
     return image
 
 
-def unload(image: Loaded) -> None:
-    """Count one handle less; the last one forgets the image."""
+def unload(image: Loaded, store: Store) -> None:
+    """Count one handle less, that held `store`; the last one forgets the image."""
     with _images_lock:
-        image.handles -= 1
-        if image.handles <= 0:
-            _images.get(_medium(image.store), {}).pop(image.session_id, None)
+        image.holders.remove(store)
+        if not image.holders:
+            _images.get(_medium(store), {}).pop(image.session_id, None)
+        elif image.store not in image.holders:
+            image.store = image.holders[-1]  # that one may be closed now

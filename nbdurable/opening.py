@@ -106,10 +106,10 @@ def open(
     try:
         resolved = settings(lambda: _default_model(image))
     except BaseException:
-        unload(image)
+        unload(image, opened)
         release_store(opened)
         raise
-    session = Session(image, resolved, publisher=publisher)
+    session = Session(image, resolved, store=opened, publisher=publisher)
     if session_id is None:
         warnings.warn(
             f"session {chosen_id!r} was made in {session.store}; open it again by this id",

@@ -214,13 +214,13 @@ def compact(
 
 def sibling_handle(handle: H, session_id: str) -> H:
     """Return a handle of another session in the same store, with the same settings (B48)."""
-    store = open_store(handle.image.store)
+    store = open_store(handle.held)
     try:
         image = load(store, session_id)
     except BaseException:
         release_store(store)
         raise
-    return type(handle)(image, handle.settings, publisher=handle.publisher)
+    return type(handle)(image, handle.settings, store=store, publisher=handle.publisher)
 
 
 # -- ends --------------------------------------------------------------------------------------

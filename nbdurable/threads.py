@@ -37,7 +37,12 @@ async def in_thread(fn: Callable[[], T], name: str = "nbdurable-call") -> T:
             error = exc
         call_soon(loop, settle, value, error)
 
-    threading.Thread(target=work, name=name, daemon=True).start()
+    try:
+        threading.Thread(target=work, name=name, daemon=True).start()
+    except RuntimeError as exc:
+        if "shutdown" not in str(exc):
+            raise
+        work()  # Python 3.12 starts no thread at its exit, when the last answers are stored
     value, error = await outcome
     if error is not None:
         raise error
