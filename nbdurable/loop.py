@@ -182,9 +182,12 @@ class Loop:
         more = await job.hooks.before_stop(entry.message)
         if not more:
             return False
-        await in_thread(
+        entries = await in_thread(
             partial(job.image.append, more, job.leaf, run_id=job.record.id, moves=job.record.moves)
         )
+        for made in entries:
+            message = made.message if isinstance(made, MessageEntry) else None
+            self.emit("message_end", entries=(made,), leaf_id=made.id, message=message)
         return True
 
     # -- one model call ------------------------------------------------------------------------
