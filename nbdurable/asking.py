@@ -98,7 +98,7 @@ class Asking(Handle):
 
     def _at(self, at: Reference, move: bool) -> str | None:
         active = self.image.foreground
-        if at is LEAF and not move and active is not None:
+        if at is LEAF and not move and active is not None and active in self.runs_started:
             return starting.start_leaf(active)  # a detached run begins before it (B18)
         return resolve(self.image, at, self.leaf.id)
 
