@@ -63,7 +63,7 @@ class Settings:
         if effects not in ("refuse", "run"):
             raise ValueError(f"effects is {shown(effects)}; give 'refuse' or 'run'")
         if params:
-            warn_unknown(params, stacklevel=5)
+            warn_unknown(params, stacklevel=4)
             recorded_json(params)
         budgets = self.budgets if budget_usd is None else (*self.budgets, Budget(budget_usd))
         return replace(

@@ -178,7 +178,7 @@ def _warn_if_continued(handle: Asking, ask: Ask) -> None:
         warnings.warn(
             f"the same input is stored as #{waiting[-1].n} and has no answer yet; "
             "run() without input would continue there",
-            stacklevel=5,
+            stacklevel=4,
         )
 
 
