@@ -100,10 +100,7 @@ def test_every_message_is_stored_before_its_event_is_seen(store: Store) -> None:
     run = opened(store, model, tools=[add]).run("Add.", wait=False, show=None)
 
     missing = [
-        entry.id
-        for event in run
-        for entry in event.entries
-        if entry.id not in stored_ids(store)
+        entry.id for event in run for entry in event.entries if entry.id not in stored_ids(store)
     ]
 
     assert missing == []
@@ -165,7 +162,13 @@ def test_the_events_of_a_tool_step_come_in_order(store: Store) -> None:
 
     run = opened(store, model, tools=[work]).run("Work.", show=None)
 
-    assert types(run)[3:8] == ["message_end", "tool_start", "tool_update", "tool_end", "message_end"]
+    assert types(run)[3:8] == [
+        "message_end",
+        "tool_start",
+        "tool_update",
+        "tool_end",
+        "message_end",
+    ]
     assert types(run)[8:10] == ["step_end", "step_start"]
     assert [event.text for event in run.events if event.type == "tool_update"] == ["half way"]
 
@@ -253,7 +256,10 @@ def test_retries_are_told_in_the_midst_of_their_step(store: Store) -> None:
 
     run = opened(store, model).run("Hello", show=None)
 
-    assert [(e.attempt, e.error) for e in run.events if e.type == "retry"] == [(1, "429"), (2, "503")]
+    assert [(e.attempt, e.error) for e in run.events if e.type == "retry"] == [
+        (1, "429"),
+        (2, "503"),
+    ]
     assert types(run)[2:5] == ["message_start", "retry", "retry"]
 
 
