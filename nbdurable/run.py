@@ -186,10 +186,19 @@ class Run:
                     await _beat(woken)
         except (asyncio.CancelledError, KeyboardInterrupt):
             self.cancel()  # how ipykernel interrupts a cell that awaits
+            await self._last_words(woken)
             raise
         finally:
             with self._changed:
                 self._waiters.remove(waiter)
+
+    async def _last_words(self, woken: asyncio.Event) -> None:
+        """Wait until what came of a cancelled run is stored, so that the next one can begin."""
+        left = LAST_WORDS_S
+        while not self._is_done and left > 0:
+            woken.clear()
+            await _beat(woken)
+            left -= BEAT_S
 
     def stream(self) -> TextStream:
         """Return the answer's text in pieces, for ``for`` or ``async for``."""
@@ -367,7 +376,8 @@ def _confirm(text: str) -> bool:
 async def _beat(woken: asyncio.Event) -> None:
     """Wait for the event, but look up regularly (ipython/ipykernel#881)."""
     try:
-        await asyncio.wait_for(woken.wait(), BEAT_S)
+        async with asyncio.timeout(BEAT_S):  # wait_for can lose a cancel (python/cpython#86296)
+            await woken.wait()
     except TimeoutError:
         return
 
