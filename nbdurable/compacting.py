@@ -45,7 +45,7 @@ class CompactionLoop(Loop):
         self.step = 1
         draft = await summarise(self, self.plan, self.prompt)
         self.entry = await append_summary(self, draft, ends=True)
-        self.is_ended = True
+        self.ended_as = "done"
         return "done"
 
 

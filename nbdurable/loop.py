@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from nbdurable.blocks import Message, Reply, ToolResultBlock, Usage
 from nbdurable.budget import Budget
@@ -27,13 +27,15 @@ from nbdurable.models.base import Model, ModelRequest
 from nbdurable.run import Run
 from nbdurable.settings import Settings
 from nbdurable.stored import Context, Outcome, RunEnd, RunRecord
-from nbdurable.threads import in_thread
+from nbdurable.threads import RunCancelled, in_thread, unless_set
 from nbdurable.tools import Tool
 from nbdurable.toolstep import ToolStep, own_calls
 from nbdurable.views import View, model_view
 from nbdurable.wire import dumps
 
 log = logging.getLogger("nbdurable")
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +81,7 @@ class Loop:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.step = 0
-        self.is_ended = False  # the run's end is stored
+        self.ended_as: Outcome | None = None  # the end of the run that is stored
         self._began = time.monotonic()
         self._usage = Usage()
         self._costs: list[float | None] = []
@@ -92,12 +94,16 @@ class Loop:
             outcome = await self._steps()
         except Stopped as stop:
             outcome, failure = stop.outcome, stop.cause
+        except RunCancelled:
+            outcome, failure = "aborted", cancelled_error()
         except Exception as exc:
             failure = exc
             if not isinstance(exc, NbDurableError):
                 log.exception("run %s failed", job.record.id)
                 failure = RunError(f"run {job.record.id} failed: {type(exc).__name__}: {exc}")
                 failure.__cause__ = exc
+        if outcome == "aborted" and self.ended_as not in (None, "aborted"):
+            outcome, failure = self.ended_as, None  # the cancel came after the end was stored
         await self._end_alone(outcome, failure)  # type: ignore[arg-type]
         text = None if failure is None else str(failure) or type(failure).__name__
         self.emit(
@@ -168,18 +174,22 @@ class Loop:
                 if self.job.cancelled.is_set():
                     raise Stopped("aborted", cancelled_error())
             self.emit("step_end")
-            await self.job.hooks.after_step(entry.message, results)
+            await self._hooked(self.job.hooks.after_step(entry.message, results))
             if calls and is_last:
                 return "max_steps"
             if not calls and not await self._follow_up(entry, is_last):
                 return "done"
+
+    async def _hooked(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await hooks; one that hangs does not outlive a cancel of the run (B23)."""
+        return await unless_set(self.job.cancelled, work)
 
     async def _follow_up(self, entry: MessageEntry, is_last: bool) -> bool:
         """Ask `before_stop` for more input and store it (B32)."""
         job = self.job
         if is_last or not job.hooks.wants("before_stop"):
             return False
-        more = await job.hooks.before_stop(entry.message)
+        more = await self._hooked(job.hooks.before_stop(entry.message))
         if not more:
             return False
         entries = await in_thread(
@@ -195,9 +205,9 @@ class Loop:
     async def _answer(self, is_last: bool) -> MessageEntry:
         """Call the model once and store what it said; raise `Stopped` when that ends the run."""
         job = self.job
-        request = await job.hooks.before_model(self.request())
+        request = await self._hooked(job.hooks.before_model(self.request()))
         if job.cancelled.is_set():
-            raise Stopped("aborted", None)
+            raise Stopped("aborted", cancelled_error())
         held = self.hold_budget(request)
         call = ModelCall(self, request)
         self.emit("message_start")
@@ -270,7 +280,7 @@ class Loop:
                 ids=ids,
             )
         )
-        self.is_ended = outcome is not None
+        self.ended_as = outcome
         return cast(MessageEntry, stored[0])
 
     # -- ends and budgets ----------------------------------------------------------------------
@@ -293,7 +303,7 @@ class Loop:
     async def _end_alone(self, outcome: Outcome, failure: BaseException | None) -> None:
         """Store the end of a run that no message carried."""
         job = self.job
-        if self.is_ended or (self.step == 0 and not job.run.events):
+        if self.ended_as or (self.step == 0 and not job.run.events):
             return
         try:
             await in_thread(

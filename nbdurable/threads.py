@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -56,6 +56,40 @@ def call_soon(loop: asyncio.AbstractEventLoop, fn: Callable[..., None], *args: o
     except RuntimeError:
         if not loop.is_closed():
             raise
+
+
+class RunCancelled(Exception):
+    """The run was cancelled before, or while, what was awaited was done."""
+
+
+async def unless_set(cancelled: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
+    """Await `work` and return its value, but wait no longer than until `cancelled` is set.
+
+    Raises
+    ------
+    RunCancelled
+        It is set; `work` was not begun, or is cancelled and what it still gives is dropped.
+    """
+    if cancelled.is_set():
+        work.close()
+        raise RunCancelled
+    task = asyncio.create_task(work)
+    stop = asyncio.create_task(cancelled.wait())
+    try:
+        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.add_done_callback(_drop)
+            raise RunCancelled
+        return task.result()
+    finally:
+        task.cancel()
+        stop.cancel()
+
+
+def _drop(task: asyncio.Task[Any]) -> None:
+    """Look at how a task ended, which else would be logged as forgotten."""
+    if not task.cancelled():
+        task.exception()
 
 
 def is_being_cancelled() -> bool:

@@ -18,7 +18,7 @@ from nbdurable.entries import MessageEntry
 from nbdurable.modelcall import cancelled_error
 from nbdurable.run import Question
 from nbdurable.stored import Annotation, Outcome
-from nbdurable.threads import in_thread
+from nbdurable.threads import RunCancelled, in_thread, unless_set
 from nbdurable.tools import Tool, call_tool, error_result
 from nbdurable.wire import dumps
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nbdurable.loop import Loop
 
 CANCEL_GRACE_S = 2.0  # how long a cancelled tool may take to clean up
+UNKNOWN = "cancelled while it ran: the outcome is unknown, check before repeating"
 
 
 def own_calls(message: Message) -> tuple[ToolCallBlock, ...]:
@@ -81,19 +82,34 @@ class ToolStep:
 
     async def _result(self, index: int) -> ToolResultBlock:
         call = self.calls[index]
-        if self.job.cancelled.is_set():
+        try:
+            self._check_cancelled()
+            self.loop.emit("tool_start", call_id=call.id, name=call.name, arguments=call.raw)
+            allowed = await unless_set(self.job.cancelled, self.job.hooks.before_tool(call))
+            if isinstance(allowed, ToolResultBlock):
+                return allowed
+            tool = self.tools.get(allowed.name)
+            refusal = await self._refuse(tool, allowed)
+            self._check_cancelled()
+        except RunCancelled:
             return error_result(call, "not started: the run was cancelled")
-        self.loop.emit("tool_start", call_id=call.id, name=call.name, arguments=call.raw)
-        allowed = await self.job.hooks.before_tool(call)
-        if isinstance(allowed, ToolResultBlock):
-            return allowed
-        call = allowed
-        tool = self.tools.get(call.name)
-        refusal = await self._refuse(tool, call)
         if refusal is not None:
-            return error_result(call, refusal)
-        result = await self._call(tool, call, index)
-        return await self.job.hooks.after_tool(call, result)
+            return error_result(allowed, refusal)
+        result = await self._call(tool, allowed, index)
+        return await self._reviewed(allowed, result)
+
+    def _check_cancelled(self) -> None:
+        if self.job.cancelled.is_set():
+            raise RunCancelled
+
+    async def _reviewed(self, call: ToolCallBlock, result: ToolResultBlock) -> ToolResultBlock:
+        """Return a result as `after_tool` left it; unseen by the hooks, none is stored."""
+        if not self.job.hooks.wants("after_tool"):
+            return result
+        try:
+            return await unless_set(self.job.cancelled, self.job.hooks.after_tool(call, result))
+        except RunCancelled:
+            return error_result(call, UNKNOWN)
 
     async def _refuse(self, tool: Tool | None, call: ToolCallBlock) -> str | None:
         if tool is None:
@@ -126,7 +142,7 @@ class ToolStep:
                 return work.result()
             work.cancel()
             await asyncio.wait({work}, timeout=CANCEL_GRACE_S)
-            return error_result(call, "cancelled while it ran: the outcome is unknown")
+            return error_result(call, UNKNOWN)
         finally:
             work.cancel()
             stop.cancel()
@@ -156,18 +172,12 @@ class ToolStep:
 
         question = Question(call.id, f"run {call.name}({call.raw})?", reply)
         self.job.run._put_question(question)
-        stop: asyncio.Future[bool] = asyncio.ensure_future(self._cancelled())
         try:
-            await asyncio.wait({answer, stop}, return_when=asyncio.FIRST_COMPLETED)
+            allow = await unless_set(self.job.cancelled, _settled(answer))
         finally:
-            stop.cancel()
             question.claim()
-        allow = answer.done() and answer.result()
         await in_thread(partial(self._keep_answer, call, allow))
         return allow
-
-    async def _cancelled(self) -> bool:
-        return await self.job.cancelled.wait()
 
     def _keep_answer(self, call: ToolCallBlock, allow: bool) -> None:
         image = self.job.image
@@ -200,6 +210,10 @@ class ToolStep:
         self.results.append(result)
         self.loop.emit("tool_end", call_id=call.id, name=call.name, result=result)
         self.loop.emit("message_end", entries=(entry,), leaf_id=entry.id, message=entry.message)
+
+
+async def _settled(answer: asyncio.Future[bool]) -> bool:
+    return await answer
 
 
 def idempotency_key(session_id: str, entry_id: str, index: int) -> str:
