@@ -86,5 +86,5 @@ def test_an_unknown_parameter_of_open_warns_as_well(store: Store) -> None:
 # B25
 @pytest.mark.parametrize("steps", [0, -1, True, 2.5])
 def test_a_senseless_step_limit_is_refused(store: Store, steps: object) -> None:
-    with pytest.raises(ValueError, match="max_steps is .* give a whole number"):
+    with pytest.raises(ValueError, match=r"max_steps is .* give a whole number"):
         opened(store, "Yes.", max_steps=steps)

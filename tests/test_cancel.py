@@ -1,0 +1,325 @@
+"""B23: cancelling a run in the model, in its tools and by its readers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+import nbdurable as nb
+from nbdurable.models.base import RetryNotice
+from nbdurable.models.scripted import ScriptedModel, calls
+from nbdurable.stores.base import Store
+
+WAIT_S = 20  # no scripted wait outlives a test that failed
+
+
+class Gate:
+    """A place in code of the test that says when it is reached, and waits to be let go."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.go = threading.Event()
+
+    def hold(self) -> None:
+        self.reached.set()
+        self.go.wait(WAIT_S)
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+def opened(store: Store, model: ScriptedModel, **options: object) -> nb.Session:
+    return nb.open("s", store=store, model=model, **options)  # type: ignore[arg-type]
+
+
+def live(chat: nb.Session, text: str = "Hello") -> nb.Run:
+    return chat.run(text, wait=False, show=None)
+
+
+def ended(run: nb.Run) -> nb.Run:
+    """Wait for the end of a cancelled run, which is no failure."""
+    return run.wait(timeout_s=WAIT_S)
+
+
+def results(run: nb.Run) -> list[tuple[str, bool, str]]:
+    return [(r.call_id, r.is_error, r.text) for m in run.messages for r in m.tool_results]
+
+
+def assert_aborted(store: Store, run: nb.Run) -> None:
+    """Check that run, record and entries agree, and that the session can go on."""
+    assert run.outcome == "aborted"
+    assert [entry.id for entry in run.entries] == [entry.id for entry in store.load_entries("s")]
+    assert [end.outcome for _, end in store.load_runs("s") if end] == ["aborted"]
+    last = run.events[-1]
+    assert (last.type, last.outcome) == ("agent_error", "aborted")
+    model = ScriptedModel("Going on.")
+    again = nb.open("s", store=store, model=model)
+    assert again.leaf_id == run.leaf_id
+    assert again.run("Go on.", show=None).text == "Going on."
+    seen = [m.role for m in model.requests[0].messages]
+    called = [c.id for m in model.requests[0].messages for c in m.tool_calls]
+    answered = [r.call_id for m in model.requests[0].messages for r in m.tool_results]
+    assert (called, seen[-1]) == (answered, "user")
+
+
+# -- in the model ----------------------------------------------------------------------------------
+
+
+# B23 B22
+def test_a_cancel_in_mid_text_keeps_the_part_as_aborted(store: Store) -> None:
+    model = ScriptedModel(["Half an", threading.Event()])
+    run = live(opened(store, model))
+    next(iter(run.stream()))
+
+    run.cancel()
+
+    assert ended(run).text == "Half an"
+    reply = run.messages[-1].reply
+    assert reply is not None
+    assert (reply.stop_reason, reply.error) == ("aborted", "the run was cancelled")
+    model.wait_for_cancel()
+    assert_aborted(store, run)
+
+
+# B23 B22
+def test_a_cancel_before_output_keeps_only_the_input(store: Store) -> None:
+    model = ScriptedModel([threading.Event()])
+    run = live(opened(store, model))
+    model.wait_for_request()
+
+    run.cancel()
+
+    assert ended(run).error == "the run was cancelled"
+    assert [message.role for message in run.messages] == ["user"]
+    assert_aborted(store, run)
+
+
+# B23 B25
+def test_a_cancel_in_the_wait_for_a_retry_ends_it(store: Store) -> None:
+    model = ScriptedModel([RetryNotice(1, 60.0, "429"), threading.Event(), "Never."])
+    run = live(opened(store, model))
+    next(event for event in run if event.type == "retry")
+
+    run.cancel()
+
+    assert [message.role for message in ended(run).messages] == ["user"]
+    assert (model.call_count, model.cancelled) == (1, 1)
+    assert_aborted(store, run)
+
+
+# B23
+def test_a_cancel_at_once_still_stores_the_input(store: Store) -> None:
+    model = ScriptedModel([threading.Event()])
+    run = live(opened(store, model))
+
+    run.cancel()
+
+    assert [message.text for message in ended(run).messages] == ["Hello"]
+    assert_aborted(store, run)
+
+
+# B23
+def test_a_cancel_after_the_end_changes_nothing(store: Store) -> None:
+    chat = opened(store, ScriptedModel("Yes."))
+    run = chat.run("Is it?", show=None)
+
+    run.cancel()
+
+    assert (run.wait().outcome, run.events[-1].type) == ("done", "agent_end")
+    assert chat.run("And now?", show=None).text == "Yes."
+
+
+# B23
+def test_a_cancel_while_a_message_is_being_stored_does_not_tear_it(
+    store: Store, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = store.append
+    model = ScriptedModel("Whole.")
+    chat = opened(store, model)
+
+    def slow(self: Store, *args: object, **given: object) -> object:
+        if given.get("end") is not None:
+            gate.hold()
+        return real(*args, **given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(store), "append", slow)
+    run = live(chat)
+    gate.reached.wait(WAIT_S)
+
+    run.cancel()
+    gate.go.set()
+
+    assert (ended(run).outcome, run.text) == ("done", "Whole.")
+    assert [end.outcome for _, end in store.load_runs("s") if end] == ["done"]
+
+
+# case 24
+# B22 B15
+def test_an_interrupt_in_the_model_passes_on_and_keeps_the_part(store: Store) -> None:
+    model = ScriptedModel(["one ", "two ", "three ", KeyboardInterrupt()], "Going on.")
+    chat = opened(store, model)
+
+    with pytest.raises(KeyboardInterrupt):
+        chat.run("Count.", show=None)
+
+    entries = store.load_entries("s")
+    assert [(e.role, e.preview, e.stop_reason) for e in entries] == [
+        ("user", "Count.", None),
+        ("assistant", "one two three", "aborted"),
+    ]
+    assert chat.leaf_id == entries[-1].id
+    assert chat.run("Go on.", show=None).text == "Going on."
+    assert [m.text for m in model.requests[1].messages][1] == "one two three "
+
+
+# -- in tools --------------------------------------------------------------------------------------
+
+
+# B23
+def test_a_cancel_in_a_sync_tool_starts_no_other_and_drops_its_result(
+    store: Store, gate: Gate
+) -> None:
+    ran: list[str] = []
+
+    def slow() -> str:
+        ran.append("slow")
+        gate.hold()
+        return "too late"
+
+    def other() -> str:
+        ran.append("other")
+        return "other"
+
+    model = ScriptedModel(calls(("slow", {}), ("other", {}), ("other", {})))
+    run = live(opened(store, model, tools=[slow, other]))
+    gate.reached.wait(WAIT_S)
+
+    run.cancel()
+    ended(run)
+    gate.go.set()
+
+    (first, *rest) = results(run)
+    assert (ran, first[:2]) == (["slow"], ("call_1_0", True))
+    assert "the outcome is unknown" in first[2]
+    assert rest == [
+        (call, True, "not started: the run was cancelled") for call in ("call_1_1", "call_1_2")
+    ]
+    assert_aborted(store, run)
+
+
+# B23
+def test_a_cancel_in_an_async_tool_stops_it(store: Store, gate: Gate) -> None:
+    stopped = threading.Event()
+
+    async def slow() -> str:
+        gate.reached.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return "never"
+
+    run = live(opened(store, ScriptedModel(calls(("slow", {}))), tools=[slow]))
+    gate.reached.wait(WAIT_S)
+
+    run.cancel()
+
+    assert stopped.wait(WAIT_S)
+    assert "the outcome is unknown" in results(ended(run))[0][2]
+    assert_aborted(store, run)
+
+
+# B23
+def test_an_async_tool_that_defies_its_cancel_is_not_believed(store: Store, gate: Gate) -> None:
+    async def slow() -> str:
+        gate.reached.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "I am done all the same"
+        return "never"
+
+    run = live(opened(store, ScriptedModel(calls(("slow", {}))), tools=[slow]))
+    gate.reached.wait(WAIT_S)
+
+    run.cancel()
+
+    assert "the outcome is unknown" in results(ended(run))[0][2]
+
+
+# B23 B28
+def test_a_cancel_in_parallel_tools_answers_each_in_call_order(store: Store, gate: Gate) -> None:
+    at_work = threading.Barrier(3)
+
+    @nb.tool(parallel=True)
+    def slow(n: int) -> int:
+        at_work.wait(WAIT_S)
+        gate.hold()
+        return n
+
+    @nb.tool(parallel=True)
+    def quick() -> str:
+        return "quick"
+
+    model = ScriptedModel(calls(("quick", {}), ("slow", {"n": 1}), ("slow", {"n": 2})))
+    run = live(opened(store, model, tools=[slow, quick]))
+    at_work.wait(WAIT_S)
+    next(event for event in run if event.type == "tool_end")
+
+    run.cancel()
+    ended(run)
+    gate.go.set()
+
+    assert [(call, is_error) for call, is_error, _ in results(run)] == [
+        ("call_1_0", False),
+        ("call_1_1", True),
+        ("call_1_2", True),
+    ]
+    assert_aborted(store, run)
+
+
+# B23
+def test_a_tool_that_cancels_its_own_run_is_answered_too(store: Store) -> None:
+    runs: list[nb.Run] = []
+    begun = threading.Event()
+
+    def stop() -> str:
+        begun.wait(WAIT_S)
+        runs[0].cancel()
+        return "stopped"
+
+    runs.append(live(opened(store, ScriptedModel(calls(("stop", {}))), tools=[stop])))
+    begun.set()
+
+    assert [call for call, _, _ in results(ended(runs[0]))] == ["call_1_0"]
+    assert_aborted(store, runs[0])
+
+
+# -- by its readers --------------------------------------------------------------------------------
+
+
+# B17 B23
+def test_a_cancelled_task_that_awaits_cancels_the_run_and_sees_it_stored(store: Store) -> None:
+    chat = opened(store, ScriptedModel(["Half", threading.Event()], "Next."))
+    run = live(chat)
+
+    async def cell() -> str:
+        async def wait() -> nb.Run:
+            return await run
+
+        task = asyncio.create_task(wait())
+        await asyncio.sleep(0)  # it waits by now
+        async for event in run:
+            if event.type == "message_update":
+                break
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return chat.run("Next?", show=None).text
+
+    assert asyncio.run(cell()) == "Next."
+    assert (run.outcome, run.text) == ("aborted", "Half")
