@@ -146,8 +146,11 @@ class ModelCall:
         return self.assembly.finish.stop_reason if self.assembly.finish else None
 
     def cost_usd(self, failure: BaseException | None) -> float | None:
-        """Return what the call cost; nothing when it failed before any output."""
-        if failure is not None and self.assembly.is_empty:
+        """Return what the call cost; nothing when the provider refused it before any output.
+
+        A cancelled call has perhaps been read, and paid for: that is unknown (B26).
+        """
+        if failure is not None and self.assembly.is_empty and not self.was_aborted:
             return 0.0
         return self.assembly.finish.cost_usd if self.assembly.finish else None
 
