@@ -16,6 +16,7 @@ from nbdurable.blocks import Message, Usage
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import NbDurableError, RunError
 from nbdurable.events import Event
+from nbdurable.threads import interruptible
 
 RunOutcome = Literal["done", "max_steps", "error", "aborted", "interrupted"]
 BEAT_S = 0.2  # a sleeping reader looks up this often, so that an interrupt gets through
@@ -138,7 +139,7 @@ class Run:
 
     def _next(self, at: int, beats: int | None = None) -> tuple[list[Event], bool]:
         """Return what came after `at`, waiting for it at most `beats` beats."""
-        with self._changed:
+        with interruptible(), self._changed:
             while at >= len(self._log) and not self._is_done and not self._has_question():
                 if beats == 0:
                     break
@@ -235,7 +236,7 @@ class Run:
     def _wait_done(self, timeout_s: float | None) -> None:
         left = float("inf") if timeout_s is None else timeout_s
         while not self._is_done and left > 0:
-            with self._changed:
+            with interruptible(), self._changed:
                 if not self._is_done and not self._has_question():
                     self._changed.wait(min(BEAT_S, left))
             self._ask()

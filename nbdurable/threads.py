@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -56,6 +58,28 @@ def call_soon(loop: asyncio.AbstractEventLoop, fn: Callable[..., None], *args: o
     except RuntimeError:
         if not loop.is_closed():
             raise
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C raise in a thread that blocks under its own running event loop.
+
+    The handlers of asyncio and of ipykernel's awaiting cells only leave word to the loop, which
+    stands still meanwhile.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or asyncio._get_running_loop() is None:
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or before is signal.default_int_handler:
+        yield  # it raises already, or was put aside on purpose
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class RunCancelled(Exception):
