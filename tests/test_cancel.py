@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 
 import pytest
@@ -323,3 +325,24 @@ def test_a_cancelled_task_that_awaits_cancels_the_run_and_sees_it_stored(store: 
 
     assert asyncio.run(cell()) == "Next."
     assert (run.outcome, run.text) == ("aborted", "Half")
+
+
+# B17 B15
+@pytest.mark.parametrize("form", ["run", "for"])
+def test_an_interrupt_reaches_a_blocking_run_under_a_running_loop(store: Store, form: str) -> None:
+    go = threading.Event()
+    chat = opened(store, ScriptedModel(lambda _: os.kill(os.getpid(), signal.SIGINT) or [go]))
+
+    async def cell() -> None:
+        if form == "run":
+            chat.run("Say.", show=None)
+        else:
+            for _ in live(chat):
+                pass
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(cell())
+
+    assert [end.outcome for _, end in store.load_runs("s") if end] == ["aborted"]
+    assert signal.getsignal(signal.SIGINT) is before
