@@ -210,6 +210,7 @@ def test_a_cancel_in_a_sync_tool_starts_no_other_and_drops_its_result(
     assert rest == [
         (call, True, "not started: the run was cancelled") for call in ("call_1_1", "call_1_2")
     ]
+    assert [event.call_id for event in run.events if event.type == "tool_start"] == ["call_1_0"]
     assert_aborted(store, run)
 
 
@@ -346,3 +347,33 @@ def test_an_interrupt_reaches_a_blocking_run_under_a_running_loop(store: Store, 
 
     assert [end.outcome for _, end in store.load_runs("s") if end] == ["aborted"]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+# B17 B22
+def test_a_cancelled_reader_leaves_only_when_the_part_is_stored(
+    store: Store, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = store.append
+    run = live(opened(store, ScriptedModel(["Half", threading.Event()])))
+    next(iter(run.stream()))
+
+    def slow(self: Store, *args: object, **given: object) -> object:
+        gate.hold()
+        return real(*args, **given)  # type: ignore[arg-type]
+
+    async def cell() -> bool:
+        async def wait() -> nb.Run:
+            return await run
+
+        task = asyncio.create_task(wait())
+        await asyncio.sleep(0)  # it waits by now
+        task.cancel()
+        asyncio.get_running_loop().call_later(0.05, gate.go.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return run.is_done
+
+    monkeypatch.setattr(type(store), "append", slow)
+
+    assert asyncio.run(cell())
+    assert run.text == "Half"
