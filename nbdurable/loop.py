@@ -72,7 +72,7 @@ class Job:
     @property
     def effects(self) -> frozenset[str]:
         """The names of the tools with effects."""
-        return frozenset(tool.name for tool in self.tools if tool.effects)
+        return self.settings.tools_with_effects
 
 
 class Loop:

@@ -101,7 +101,8 @@ def prospective_view(image: Loaded, settings: Settings, ask: Ask) -> View:
             "the path ends in a finished reply, so there is nothing to continue; give input, "
             "or rerun() the answer"
         )
-    view = model_view([*path, *ask.input], model=settings.model.name)
+    effects = settings.tools_with_effects
+    view = model_view([*path, *ask.input], model=settings.model.name, effects=effects)
     if not view.messages:
         raise RunError(
             f"session {shown(image.session_id)} has nothing at the leaf that a model could answer; "
@@ -136,7 +137,8 @@ class ContextUse:
 def context_use(image: Loaded, settings: Settings, leaf_id: str | None) -> ContextUse:
     """Count what the model reads at a leaf (B47)."""
     model = settings.model
-    view = model_view(image.path(leaf_id), model=model.name)
+    path = image.path(leaf_id)
+    view = model_view(path, model=model.name, effects=settings.tools_with_effects)
     counts: dict[str, int] = {}
     for entry_id, message in zip(view.entry_ids, view.messages, strict=True):
         if entry_id is not None:

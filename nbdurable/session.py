@@ -215,7 +215,8 @@ class Session(Asking):
         """Return what the model reads of the path to the leaf: the model view."""
         self.fresh()
         path = self.image.path(self.leaf.id)
-        return model_view(path, model=self.model).messages
+        effects = self.settings.tools_with_effects
+        return model_view(path, model=self.model, effects=effects).messages
 
     def transcript(self) -> list[Entry]:
         """Return what people read of the path to the leaf: all but meta and ephemeral entries."""

@@ -76,6 +76,11 @@ class Settings:
             effects=effects,
         )
 
+    @property
+    def tools_with_effects(self) -> frozenset[str]:
+        """The names of the tools with effects."""
+        return frozenset(tool.name for tool in self.tools if tool.effects)
+
     def context(self) -> Context:
         """Return system text and tools as they are stored, once per content."""
         tools_json = dumps([tool.spec.to_dict() for tool in self.tools])
