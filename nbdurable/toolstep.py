@@ -115,7 +115,8 @@ class ToolStep:
         if tool is None:
             return None
         if tool.effects and self.job.refuse_repeats:
-            earlier = await in_thread(partial(has_result, self.job.image, call))
+            asked = next(made for made in self.calls if made.id == call.id)  # as it is stored
+            earlier = await in_thread(partial(has_result, self.job.image, asked))
             if earlier is not None:
                 return (
                     f"not executed: {call.name} with these arguments already has a result in this "
