@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from inspect import get_annotations
 from typing import Any, ClassVar
 
 from nbdurable.blocks import Block, Json, Message, Role, Usage
@@ -109,6 +110,7 @@ class CustomEntry(Entry):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        _refuse_header_fields(cls)
         dataclass(frozen=True)(cls)
         register(cls)
 
@@ -130,6 +132,16 @@ class OpaqueEntry(Entry):
 BUILT_IN_KINDS = frozenset({"message", "compaction", "opaque"})
 _REGISTRY: dict[str, type[CustomEntry]] = {}
 _HEADER = frozenset(f.name for f in fields(CustomEntry))
+
+
+def _refuse_header_fields(cls: type[CustomEntry]) -> None:
+    """Refuse a field that the header would swallow, as the store fills the header in."""
+    taken = (_HEADER | {"fields"}) & get_annotations(cls).keys()
+    if taken:
+        raise EntryError(
+            f"field {min(taken)!r} of {cls.__name__} cannot be used, since every entry has one; "
+            "give it another name"
+        )
 
 
 def register(cls: type[CustomEntry]) -> None:
