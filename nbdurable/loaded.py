@@ -196,6 +196,8 @@ class Loaded:
 
     def _keep_blobs(self, drafts: Sequence[Entry]) -> None:
         for draft in drafts:
+            if isinstance(draft, MessageEntry) and draft.ephemeral:
+                continue
             for blob in blobs_in(draft):
                 self.store.put_blob(blob.sha256, blob.read())
 
