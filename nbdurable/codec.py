@@ -210,7 +210,7 @@ def _custom(wire: Mapping[str, Json], header: Mapping[str, object], kind: str) -
     known = {name: value for name, value in values.items() if name in own_fields(cls)}
     try:
         return cls(**header, **known)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except Exception:  # the class is the application's: whatever it raises, its data stays readable
         return CustomEntry(**header)  # type: ignore[arg-type]
 
 
