@@ -63,7 +63,7 @@ async def summarise(loop: Loop, plan: Plan, prompt: str | None) -> CompactionEnt
     plain = replace(job.settings, system=SUMMARY_SYSTEM, tools=())
     request = plain.request(summary_messages(plan, prompt))
     held = loop.hold_budget(request)
-    call = ModelCall(loop, request, spools=False)
+    call = ModelCall(loop, request, is_answer=False)
     failure = await call.run()
     loop.settle_budget(held, call.cost_usd(failure))
     if failure is not None:

@@ -40,11 +40,14 @@ log = logging.getLogger("nbdurable")
 
 
 class ModelCall:
-    """One model call: its deltas, its clock and its spool."""
+    """One model call: its deltas, its clock and its spool.
 
-    def __init__(self, loop: Loop, request: ModelRequest, *, spools: bool = True) -> None:
+    One that is no answer, such as a summary, is neither spooled nor told to the run's readers.
+    """
+
+    def __init__(self, loop: Loop, request: ModelRequest, *, is_answer: bool = True) -> None:
         self.loop = loop
-        self._spools = spools
+        self._is_answer = is_answer
         self.request = request
         self.assembly = Assembly()
         self.entry_id = loop.job.image.new_id()
@@ -105,6 +108,9 @@ class ModelCall:
         return None
 
     def _take(self, delta: Delta) -> None:
+        if not self._is_answer:
+            self.assembly.add(delta)
+            return
         if isinstance(delta, RetryNotice):
             self.loop.emit("retry", attempt=delta.attempt, delay_s=delta.delay_s, error=delta.error)
             return
@@ -121,7 +127,7 @@ class ModelCall:
         job = self.loop.job
         while True:
             await asyncio.sleep(SPOOL_EVERY_S)
-            if self.assembly.is_empty or not (self._spools and self._is_unspooled):
+            if self.assembly.is_empty or not self._is_unspooled:
                 continue
             self._is_unspooled = False
             lost = ModelError("its process ended in mid-answer", reason="interrupted")
