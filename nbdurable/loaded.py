@@ -183,7 +183,8 @@ class Loaded:
                 parent = stored.id
             self._keep_blobs(drafts)
             if start is not None:
-                start = replace(start, start_leaf_id=leaf.id, input_ids=tuple(e.id for e in made))
+                began = start.start_leaf_id or leaf.id  # known before, where it compacted first
+                start = replace(start, start_leaf_id=began, input_ids=tuple(e.id for e in made))
             kept = self.store.append(
                 self.session_id, made, start=start, end=end(parent) if end else None
             )
