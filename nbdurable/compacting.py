@@ -135,6 +135,7 @@ def compact_before(keep_turns: int, above_tokens: int) -> Callable[[Loop], Await
         job.record = replace(job.record, start_leaf_id=job.leaf.id)
         entry = await append_summary(loop, await summarise(loop, plan, None), ends=False)
         if job.on_compacted is not None:
-            job.on_compacted(entry)
+            # in a thread, since a publisher may call verbs that wait for the loop (B53)
+            await in_thread(partial(job.on_compacted, entry))
 
     return prepare
