@@ -223,9 +223,7 @@ def test_a_fork_sends_signed_thinking_back_too(store: Store) -> None:
 
     chat.fork("child").run("two", show=None)
 
-    assert model.requests[1].messages[1].blocks[0] == ThinkingBlock(
-        "Let me see…\u2028\n", "c2ln=="
-    )
+    assert model.requests[1].messages[1].blocks[0] == ThinkingBlock("Let me see…\u2028\n", "c2ln==")
 
 
 # -- preview and context ---------------------------------------------------------------------------
@@ -234,9 +232,7 @@ def test_a_fork_sends_signed_thinking_back_too(store: Store) -> None:
 # B47
 def test_preview_is_the_request_that_run_then_sends_and_stores_nothing(store: Store) -> None:
     model = ScriptedModel(calls(("look", {})), "a", "b")
-    chat = nb.open(
-        "s", store=store, model=model, system="Be brief.", tools=[look], temperature=0.5
-    )
+    chat = nb.open("s", store=store, model=model, system="Be brief.", tools=[look], temperature=0.5)
     chat.run("one", show=None)
     input = (nb.meta("Use metres."), nb.ephemeral("aside"), "two")
     before = store.load_entries("s"), len(store.load_runs("s")), chat.entries()
