@@ -31,7 +31,7 @@ from nbdurable.threads import RunCancelled, in_thread, unless_set
 from nbdurable.tools import Tool
 from nbdurable.toolstep import ToolStep, own_calls
 from nbdurable.views import View, model_view
-from nbdurable.wire import dumps
+from nbdurable.wire import clean, dumps
 
 log = logging.getLogger("nbdurable")
 
@@ -293,7 +293,7 @@ class Loop:
             outcome=outcome,
             created_at=self.job.image.clock(),
             leaf_id=leaf_id,
-            error=None if failure is None else str(failure) or type(failure).__name__,
+            error=None if failure is None else clean(str(failure)) or type(failure).__name__,
             steps=self.step,
             seconds=self.seconds,
             usage_json=dumps(self._usage.to_dict()),
