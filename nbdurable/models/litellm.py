@@ -78,6 +78,8 @@ def _silence(logger: logging.Logger) -> None:
         if type(handler).__module__.startswith("litellm"):
             logger.removeHandler(handler)
     logger.addHandler(logging.NullHandler())
+    if logger.level == logging.NOTSET:  # its debug records hold whole requests, tokens and all
+        logger.setLevel(logging.INFO)
 
 
 def preload() -> threading.Thread:
