@@ -22,6 +22,7 @@ from nbdurable.errors import ModelError, NbDurableError
 from nbdurable.models.base import (
     Assembly,
     Delta,
+    Finish,
     ModelRequest,
     RetryNotice,
     TextDelta,
@@ -29,6 +30,7 @@ from nbdurable.models.base import (
 )
 from nbdurable.stored import Outcome, SpoolDraft
 from nbdurable.threads import in_thread
+from nbdurable.wire import finite
 
 if TYPE_CHECKING:
     from nbdurable.loop import Loop
@@ -108,6 +110,8 @@ class ModelCall:
         return None
 
     def _take(self, delta: Delta) -> None:
+        if isinstance(delta, Finish):
+            delta = replace(delta, cost_usd=finite(delta.cost_usd))
         if not self._is_answer:
             self.assembly.add(delta)
             return
