@@ -14,6 +14,7 @@ from PIL import Image
 
 import nbdurable as nb
 from nbdurable.blocks import Block, FileBlock, ImageBlock
+from nbdurable.models.base import Finish
 from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.stores.base import Store
 from nbdurable.stores.duckdb import DuckDBStore
@@ -185,3 +186,21 @@ def test_what_the_store_holds_is_what_duckdb_reads(path: Path) -> None:
 
     assert count == str(2**60 + 1)
     assert json.loads(inner) == {"a": [None, None]}
+
+
+# B26 B64 case 33
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), float("-inf")])
+def test_a_cost_that_is_no_number_is_unknown_everywhere_and_the_answer_is_kept(
+    store: Store, cost: float
+) -> None:
+    model = ScriptedModel(("Paid for.", Finish(cost_usd=cost)), "More.", price_usd=0.4)
+    chat = nb.open("s", store=store, model=model, budget_usd=1.0)
+
+    run = chat.run("one", show=None)
+
+    ((_, end),) = store.load_runs("s")
+    assert run.text == "Paid for."
+    assert end is not None
+    assert (run.cost, end.cost_usd, run.events[-1].cost_usd) == (None, None, None)
+    assert chat[2].message.reply.cost_usd is None  # type: ignore[attr-defined]
+    assert chat.settings.budgets[0].spent_usd == pytest.approx(0.4)
