@@ -134,7 +134,7 @@ def test_a_summary_that_fails_ends_the_run_and_changes_nothing(
     chat = long_session(store, step, "A summary.", "a2", publisher=told.append)
     runs = store.load_runs("s")
 
-    with pytest.raises(nb.errors.RunError, match="broke off|empty summary"):
+    with pytest.raises(nb.errors.RunError, match=r"broke off|empty summary"):
         chat.run("q2", show=None)
 
     assert len(store.load_entries("s")) == 2

@@ -287,7 +287,7 @@ def test_a_fork_during_a_foreground_run_is_refused_and_the_run_unharmed(store: S
     chat = nb.open("s", store=store, model=ScriptedModel(("o", go, "k")))
     run = chat.run("one", wait=False, show=None)
 
-    with pytest.raises(nb.errors.RunActive, match="has run .* going on"):
+    with pytest.raises(nb.errors.RunActive, match=r"has run .* going on"):
         chat.fork("child")
 
     go.set()
