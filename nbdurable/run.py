@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from typing import Any, Literal
 
 from nbdurable.blocks import Message, Usage
@@ -51,6 +51,7 @@ class Run:
         self._cancel: Callable[[], None] | None = None
         self._is_cancelled = False
         self._then: Callable[..., Run] | None = None
+        self._present: Callable[[Run], Mapping[str, str]] | None = None
         self._questions: list[Question] = []
         self.seconds: float | None = None
 
@@ -116,6 +117,14 @@ class Run:
     def error(self) -> str | None:
         """The text of what ended the run, or None."""
         return None if self._failure is None else str(self._failure) or repr(self._failure)
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> Mapping[str, str]:
+        """Return what a cell shows of the run: not again what it streamed (B15)."""
+        if self.is_shown or self._present is None:
+            return {"text/plain": repr(self)}
+        return self._present(self)
 
     def __repr__(self) -> str:
         state = self.outcome or "running"

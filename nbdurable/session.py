@@ -32,6 +32,9 @@ E = TypeVar("E", bound=Entry)
 Show = Literal["stream", "line"] | None
 
 
+SHOWN_WHOLE = 60  # entries at the end of the path whose full text a static tree may hold
+
+
 class Session(Asking):
     """One handle of a session; make it with `open`.
 
@@ -75,7 +78,12 @@ class Session(Asking):
         from nbdurable.notebook.static import session_html
 
         self.fresh()
-        return session_html(self.image.tree.nodes, self.leaf.id, title=self.id)
+        shown_whole = {node.id for node in self.image.tree.path(self.leaf.id)[-SHOWN_WHOLE:]}
+        nodes = [
+            self.image.entry(node.id) if node.id in shown_whole else node
+            for node in self.image.tree.nodes
+        ]
+        return session_html(nodes, self.leaf.id, title=self.id)
 
     def __getitem__(self, ref: Reference) -> Entry:
         """Return the entry that a reference means, such as ``chat[12]``."""

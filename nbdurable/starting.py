@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -59,7 +59,7 @@ def start(
     if settings.compact_above is not None and ask.moves:
         job.prepare = compact_before(0, settings.compact_above)
         job.on_compacted = partial(_tell_compacted, handle)
-    job.run._then = partial(_then, handle)
+    job.run._then, job.run._present = partial(_then, handle), _bundle
     _launch(handle, job, Loop(job))
     if tells:
         handle.tell("session_branched", leaf_id=ask.leaf_id, from_id=before)
@@ -100,6 +100,12 @@ def _tell_compacted(handle: Asking, entry: Entry) -> None:
 def _then(handle: Asking, run: Run, *input: object, **options: Any) -> Run:
     options.setdefault("move", not run.is_detached)
     return handle.run(*input, at=run, **options)
+
+
+def _bundle(run: Run) -> Mapping[str, str]:
+    from nbdurable.notebook.live import run_bundle
+
+    return run_bundle(run)
 
 
 def follow(run: Run, show: Show) -> Run:
@@ -254,7 +260,7 @@ def _past_run(handle: Asking, record: RunRecord, end: RunEnd | None, made: list[
     leaf_id = made[-1].id if made else record.start_leaf_id
     run = Run(record.id, model=record.model, moves=record.moves, leaf_id=record.start_leaf_id)
     run._entries, run._leaf_id, run._input_ids = made, leaf_id, record.input_ids
-    run._then = partial(_then, handle)
+    run._then, run._present = partial(_then, handle), _bundle
     if end is not None:
         failure = ModelError(end.error) if end.error else None
         run._finish(end.outcome, failure, end.seconds)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nbdurable.errors import StoreError
+from nbdurable.errors import StoreClosed, StoreError
 from nbdurable.stored import SessionRecord
-from nbdurable.stores import open_store
+from nbdurable.stores import open_store, release_store
 from nbdurable.stores.conformance import stored
 from nbdurable.stores.duckdb import DuckDBStore
 from nbdurable.stores.memory import MemoryStore
@@ -40,11 +40,12 @@ def test_opening_again_shares_until_the_last_close(tmp_path: Path) -> None:
     first, second = open_store(tmp_path / "a.duckdb"), open_store(tmp_path / "." / "a.duckdb")
     first.create_session(SessionRecord(id="s", created_at=1))
 
-    first.close()
-    first.close()
+    release_store(first)
 
     assert second.append("s", [stored()])[0].n == 1
-    second.close()
+    release_store(second)
+    with pytest.raises(StoreClosed, match="closed"):
+        second.load_session("s")
 
 
 def test_a_jsonl_file_is_refused_for_now(tmp_path: Path) -> None:

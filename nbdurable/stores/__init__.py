@@ -85,10 +85,13 @@ def _open_file(path: str) -> Store:
 
 
 def _refuse_unbuilt(text: str) -> None:
-    if text.startswith(("postgresql://", "postgres://")):
-        raise StoreError("a PostgreSQL store is not in this version; give a path to a .duckdb file")
+    if "://" in text:  # neither user nor password of an address may reach a text
+        kind = text.partition("://")[0]
+        raise StoreError(
+            f"store address of kind {shown(kind)} cannot be opened yet; give the path of a file"
+        )
     if text.endswith(".jsonl"):
         raise StoreError(
-            f"store {shown(text)} is a JSONL file, which this version cannot read; "
-            "give a path to a .duckdb file"
+            f"file {shown(text)} cannot be opened as a store yet; "
+            "give a path that ends in '.duckdb'"
         )
