@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 
 from nbdurable.blocks import Message
 from nbdurable.entries import Entry, MessageEntry
@@ -27,13 +28,17 @@ from nbdurable.wire import dumps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What a verb wants run: its kind, its input and from where."""
+    """What a verb wants run: its kind, its input and from where.
+
+    ``from_id`` is the handle's leaf when it was read, of a verb that goes on from there.
+    """
 
     kind: str
     input: tuple[Entry, ...]
     leaf_id: str | None
     moves: bool = True
     rerun_of: str | None = None
+    from_id: str | EllipsisType | None = ...
 
 
 def plan(image: Loaded, settings: Settings, ask: Ask, leaf: Leaf) -> Job:

@@ -185,7 +185,8 @@ class Session(Asking):
                 )
         self.ready(moves=not all(isinstance(draft, CustomEntry) for draft in drafts))
         stored = tuple(self.image.append(drafts, self.leaf)) if drafts else ()
-        self.seen_position = self.image.position
+        if self.image.position == self.leaf.id:
+            self.seen_position = self.leaf.id
         return stored
 
     # -- reading -------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from nbdurable.background import background_loop, submit
 from nbdurable.compacting import CompactionLoop, compact_before, plan_at
 from nbdurable.compaction import summary_messages
 from nbdurable.entries import Entry, MessageEntry
-from nbdurable.errors import ModelError, NbDurableError, RunError, shown
+from nbdurable.errors import ModelError, NbDurableError, RunActive, RunError, shown
 from nbdurable.inputs import input_digest
 from nbdurable.loaded import Leaf, load
 from nbdurable.loop import Job, Loop
@@ -38,6 +38,7 @@ H = TypeVar("H", bound="Handle")
 
 log = logging.getLogger("nbdurable")
 
+NOT_SEEN = ""  # no entry: whatever position is found later is news
 STOP_WAIT_S = 5.0  # how long close() waits for its runs to store what came
 
 
@@ -71,12 +72,18 @@ def start(
 def _take_foreground(handle: Asking, job: Job, ask: Ask) -> None:
     handle.image.claim(job.run)
     try:
+        if ask.from_id not in (handle.leaf.id, ...):
+            raise RunActive(
+                f"session {shown(handle.image.session_id)} was continued by another thread while "
+                "this run was prepared; nothing was changed, call it again"
+            )
         if ask.leaf_id != handle.leaf.id:
             handle.image.move(ask.leaf_id)
             handle.go_to(ask.leaf_id)
             job.leaf = handle.leaf
         else:
             _warn_if_elsewhere(handle)
+        handle.seen_position = NOT_SEEN
     except BaseException:
         handle.image.release(job.run)
         raise
