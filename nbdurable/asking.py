@@ -130,7 +130,7 @@ class Asking(Handle):
         """
         self.ready(moves=move)
         entry_id = resolve_entry(self.image, ref, self.leaf.id)
-        user_id, answer_id = asked_entry(self.image, entry_id)
+        start, answer_id = asked_entry(self.image, entry_id, self.leaf.id)
         settings = recorded_settings(
             self.image, self.settings, answer_id, with_tools=isinstance(tools, EllipsisType)
         ).override(
@@ -141,7 +141,7 @@ class Asking(Handle):
             budget_usd=budget_usd,
             params=params,
         )
-        ask = Ask(kind="rerun", input=(), leaf_id=user_id, moves=move, rerun_of=answer_id)
+        ask = Ask(kind="rerun", input=(), leaf_id=start, moves=move, rerun_of=answer_id)
         return starting.start(self, ask, settings, wait=wait, show=show, tells=False)
 
     def edit(self, ref: Reference, *input: object, **options: Any) -> Run | Entry:

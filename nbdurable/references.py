@@ -10,6 +10,7 @@ from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import EntryNotFound, shown
 from nbdurable.loaded import Loaded
 from nbdurable.run import Run
+from nbdurable.stored import StoredEntry
 
 
 class LeafType:
@@ -21,7 +22,7 @@ class LeafType:
 
 LEAF: Final = LeafType()
 
-Reference = str | SupportsIndex | Entry | Run | LeafType | None
+Reference = str | SupportsIndex | Entry | StoredEntry | Run | LeafType | None
 
 
 def resolve(image: Loaded, ref: Reference, leaf_id: str | None) -> str | None:
@@ -42,7 +43,7 @@ def resolve(image: Loaded, ref: Reference, leaf_id: str | None) -> str | None:
         if ref.leaf_id is None:
             return None
         return _known(image, ref.leaf_id, ref)
-    if isinstance(ref, Entry):
+    if isinstance(ref, Entry | StoredEntry):
         return _known(image, ref.id, ref.id)
     if isinstance(ref, str):
         return _known(image, ref, ref)
@@ -68,12 +69,17 @@ def resolve_entry(image: Loaded, ref: Reference, leaf_id: str | None) -> str:
 
 
 def resolve_input(image: Loaded, ref: Reference, leaf_id: str | None) -> str:
-    """Return the entry to edit: of a run its first user input, else what `resolve_entry` says."""
+    """Return the entry to edit: of a run what it answers, else what `resolve_entry` says.
+
+    That is its first user input; without input, as in a rerun, the nearest one above.
+    """
     if isinstance(ref, Run):
-        for entry_id in ref.input_ids:
-            entry = image.entry(entry_id) if entry_id in image.tree else None
+        given = [image.entry(entry_id) for entry_id in ref.input_ids if entry_id in image.tree]
+        start = ref.start_leaf_id
+        above = image.path(start)[::-1] if not given and start in image.tree else []
+        for entry in [*given, *above]:
             if isinstance(entry, MessageEntry) and entry.role == "user" and not entry.meta:
-                return entry_id
+                return entry.id
     return resolve_entry(image, ref, leaf_id)
 
 

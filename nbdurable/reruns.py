@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nbdurable.entries import MessageEntry, kind_of
+from nbdurable.entries import Entry, MessageEntry, kind_of
 from nbdurable.errors import RunError, SessionNotFound, StoreError, TreeError, shown
 from nbdurable.loaded import Loaded
 from nbdurable.models import resolve_model
@@ -18,34 +18,51 @@ from nbdurable.stored import RunEnd, RunRecord
 from nbdurable.tools import Tool
 
 
-def asked_entry(image: Loaded, entry_id: str) -> tuple[str, str | None]:
-    """Return the user entry to answer again, and the answer that is made again, if any.
+def asked_entry(image: Loaded, entry_id: str, leaf_id: str | None) -> tuple[str | None, str | None]:
+    """Return where to answer again, and the answer that is made again, if any.
+
+    Of a user entry that is its answer on the path to `leaf_id`, else its newest.
 
     Raises
     ------
     TreeError
         The entry is neither a message nor below a user's message.
     """
-    at: str | None = entry_id
+    entry = image.entry(entry_id)
+    if not isinstance(entry, MessageEntry):
+        raise TreeError(
+            f"entry #{entry.n} is of kind {kind_of(entry)!r}, which cannot be rerun; "
+            "give a user, assistant or tool message"
+        )
+    if entry.role == "user":
+        start = last_input(image, entry_id)
+        return start, _answer_below(image, start, leaf_id)
     answer: str | None = None
-    while at is not None:
-        entry = image.entry(at)
-        if not isinstance(entry, MessageEntry):
-            if at == entry_id:
-                raise TreeError(
-                    f"entry #{entry.n} is of kind {kind_of(entry)!r}, which cannot be rerun; "
-                    "give a user, assistant or tool message"
-                )
-        elif entry.role == "user":
-            if at == entry_id:
-                return last_input(image, at), None
-            return at, answer
-        elif entry.role == "assistant" and answer is None:
-            answer = at
-        at = entry.parent_id
+    first: Entry = entry
+    for above in reversed(image.path(entry_id)):
+        if isinstance(above, MessageEntry):
+            if above.role == "user":
+                return first.parent_id, answer
+            first = above
+            if above.role == "assistant":
+                answer = answer or above.id
     raise TreeError(
         f"entry {shown(entry_id)} has no user message above it to answer again; give another entry"
     )
+
+
+def _answer_below(image: Loaded, entry_id: str, leaf_id: str | None) -> str | None:
+    """Return an answer to what ends in `entry_id`; custom entries may stand between."""
+    on_path = {node.id for node in image.tree.path(leaf_id)} if leaf_id in image.tree else set()
+    found, below = [], [entry_id]
+    while below:
+        for node in image.tree.children(below.pop()):
+            if node.role == "assistant":
+                found.append(node)
+            elif node.role is None:
+                below.append(node.id)
+    best = max(found, key=lambda node: (node.id in on_path, node.seq), default=None)
+    return best.id if best else None
 
 
 def last_input(image: Loaded, entry_id: str) -> str:
@@ -93,7 +110,7 @@ def recorded_settings(
     if json.loads(record.ephemeral_json):
         warnings.warn(
             f"run {record.id} had ephemeral input, which is not stored and cannot be sent again",
-            stacklevel=4,
+            stacklevel=3,
         )
     system, tools = _recorded_context(image, settings, record, with_tools)
     unrecorded = _unrecorded(settings.params)
