@@ -89,13 +89,18 @@ class Asking(Handle):
             budget_usd=budget_usd,
             params=params,
         )
-        from_id = self.leaf.id if at is LEAF else ...
-        start = self._at(at, move)
-        branches = start != self.leaf.id
-        if not drafts:
-            start = continued_leaf(self.image, start)
-        ask = Ask(kind="run", input=drafts, leaf_id=start, moves=move, from_id=from_id)
-        return starting.start(self, ask, settings, wait=wait, show=show, tells=branches and move)
+        while True:
+            from_id = self.leaf.id if at is LEAF else ...
+            start = self._at(at, move)
+            branches = start != self.leaf.id
+            if not drafts:
+                start = continued_leaf(self.image, start)
+            ask = Ask(kind="run", input=drafts, leaf_id=start, moves=move, from_id=from_id)
+            tells = branches and move
+            try:
+                return starting.start(self, ask, settings, wait=wait, show=show, tells=tells)
+            except starting.LeafMoved:
+                continue
 
     def _at(self, at: Reference, move: bool) -> str | None:
         active = self.image.foreground

@@ -18,7 +18,7 @@ from nbdurable.background import background_loop, submit
 from nbdurable.compacting import CompactionLoop, compact_before, plan_at
 from nbdurable.compaction import summary_messages
 from nbdurable.entries import Entry, MessageEntry
-from nbdurable.errors import ModelError, NbDurableError, RunActive, RunError, shown
+from nbdurable.errors import ModelError, NbDurableError, RunError, shown
 from nbdurable.inputs import input_digest
 from nbdurable.loaded import Leaf, load
 from nbdurable.loop import Job, Loop
@@ -42,6 +42,10 @@ NOT_SEEN = ""  # no entry: whatever position is found later is news
 STOP_WAIT_S = 5.0  # how long close() waits for its runs to store what came
 
 
+class LeafMoved(Exception):
+    """Another thread moved the handle's leaf while a run from it was prepared; plan it anew."""
+
+
 def start(
     handle: Asking,
     ask: Ask,
@@ -51,7 +55,13 @@ def start(
     show: Show | EllipsisType,
     tells: bool,
 ) -> Run:
-    """Start a planned run; return it live, or followed to its end."""
+    """Start a planned run; return it live, or followed to its end.
+
+    Raises
+    ------
+    LeafMoved
+        The ask was from the leaf, which is elsewhere by now; nothing was started.
+    """
     job = plan(handle.image, settings, ask, handle.leaf if ask.moves else Leaf(ask.leaf_id))
     _warn_if_continued(handle, ask)
     before = handle.leaf.id
@@ -73,10 +83,7 @@ def _take_foreground(handle: Asking, job: Job, ask: Ask) -> None:
     handle.image.claim(job.run)
     try:
         if ask.from_id not in (handle.leaf.id, ...):
-            raise RunActive(
-                f"session {shown(handle.image.session_id)} was continued by another thread while "
-                "this run was prepared; nothing was changed, call it again"
-            )
+            raise LeafMoved
         if ask.leaf_id != handle.leaf.id:
             handle.image.move(ask.leaf_id)
             handle.go_to(ask.leaf_id)
