@@ -230,7 +230,8 @@ class TreeView:
         # on a narrow screen the text is worth more than the figures
         room = width - cell_len(head) - cell_len(tail) - 2
         if room < 16:
-            tail = " ".join(_marks(line))
+            shown_id = [line.row.id] if self._show_ids else []
+            tail = " ".join([*_marks(line), *shown_id])
             room = max(width - cell_len(head) - cell_len(tail) - 2, 8)
         preview.truncate(room, overflow="ellipsis")
         gap = " " * max(width - cell_len(head) - preview.cell_len - cell_len(tail), 2)

@@ -149,9 +149,16 @@ class TestShow:
         assert lines[3].startswith("#3 │ ○ user      Draft a reply.")
         assert lines[4].startswith("#4 ○ user      Draft [bold]another.")
 
+    @pytest.mark.parametrize("columns", ["72", "200"])
     def test_ids_are_shown_when_asked_for(
-        self, path: Path, capsys: pytest.CaptureFixture[str]
+        self,
+        path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        columns: str,
     ) -> None:
+        monkeypatch.setenv("COLUMNS", columns)
+
         assert main(["show", "support-42", "--ids"]) == 0
 
         assert "01900000-0000-7000-8000-000000000004" in capsys.readouterr().out
