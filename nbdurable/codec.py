@@ -108,7 +108,7 @@ def _message_payload(entry: MessageEntry) -> tuple[str, dict[str, object]]:
     if reply is not None:
         wire["reply"] = reply_to_dict(reply)
         columns |= {
-            "model": clean(reply.answered_by or reply.model),
+            "model": clean(reply.model or reply.answered_by),
             "stop_reason": reply.stop_reason,
             "cost_usd": finite(reply.cost_usd),
             "seconds": finite(reply.seconds),

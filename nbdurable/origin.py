@@ -68,3 +68,11 @@ def cell_id() -> str | None:
         return None
     cell = ((get_parent() or {}).get("metadata") or {}).get("cellId")
     return cell if isinstance(cell, str) else None
+
+
+def execution_count() -> int | None:
+    """Return the number of the cell being executed, or None outside IPython."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    count = getattr(shell, "execution_count", None)
+    return count if isinstance(count, int) else None

@@ -16,6 +16,7 @@ from nbdurable.blocks import Message, Usage
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import NbDurableError, RunError
 from nbdurable.events import Event
+from nbdurable.origin import execution_count
 from nbdurable.threads import interruptible
 
 RunOutcome = Literal["done", "max_steps", "error", "aborted", "interrupted"]
@@ -38,7 +39,7 @@ class Run:
         self.model = model
         self.is_detached = not moves
         self.outcome: RunOutcome | None = None
-        self.is_shown = False
+        self.shown_in: int | None = None
         self._failure: BaseException | None = None
         self.start_leaf_id = leaf_id
         self._leaf_id = leaf_id
@@ -118,17 +119,18 @@ class Run:
         """The text of what ended the run, or None."""
         return None if self._failure is None else str(self._failure) or repr(self._failure)
 
-    def _repr_mimebundle_(
-        self, include: object = None, exclude: object = None
-    ) -> Mapping[str, str]:
-        """Return what a cell shows of the run: not again what it streamed (B15)."""
-        if self.is_shown or self._present is None:
-            return {"text/plain": repr(self)}
-        return self._present(self)
+    def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
+        return {"text/plain": repr(self)} if self._present is None else self._present(self)
+
+    def _ipython_display_(self) -> None:
+        """Show the run in a cell, unless that cell has streamed it (B15)."""
+        if self.shown_in is None or self.shown_in != execution_count():
+            from IPython.display import display
+
+            display(self._repr_mimebundle_(), raw=True)
 
     def __repr__(self) -> str:
-        state = self.outcome or "running"
-        return f"<Run {self.run_id} {state}, model {self.model}, {len(self._entries)} entries>"
+        return f"<Run {self.run_id} {self.outcome or 'running'}, model {self.model}, {len(self._entries)} entries>"
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from nbdurable.errors import ModelError, NbDurableError, RunError, shown
 from nbdurable.inputs import input_digest
 from nbdurable.loaded import Leaf, load
 from nbdurable.loop import Job, Loop
-from nbdurable.origin import is_alive
+from nbdurable.origin import execution_count, is_alive
 from nbdurable.planning import Ask, job_of, plan
 from nbdurable.run import Run
 from nbdurable.settings import Settings, Show
@@ -127,7 +127,7 @@ def follow(run: Run, show: Show) -> Run:
     display = _display(show)
     if display is None:
         return run.wait()
-    run.is_shown = True
+    run.shown_in = execution_count()
     try:
         run.read(display.on_event, display.tick)
     finally:
@@ -148,7 +148,7 @@ def _shown_live(run: Run, show: Show) -> Run:
     display = _display(show)
     if display is None:
         return run
-    run.is_shown = True
+    run.shown_in = execution_count()
 
     def read() -> None:
         try:

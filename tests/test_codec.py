@@ -173,7 +173,7 @@ class TestColumns:
 
         row = stored(MessageEntry(message=Message("assistant", (), reply), meta=True))
 
-        assert (row.kind, row.role, row.meta, row.model) == ("message", "assistant", True, "m-2")
+        assert (row.kind, row.role, row.meta, row.model) == ("message", "assistant", True, "asked")
         assert (row.stop_reason, row.cost_usd, row.ttft_s, row.seconds) == ("length", 0.5, 0.1, 2.0)
         assert (row.input_tokens, row.output_tokens, row.reasoning_tokens) == (1, 2, 5)
 
