@@ -50,7 +50,6 @@ class Run:
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         self._is_done = False
         self._cancel: Callable[[], None] | None = None
-        self._is_cancelled = False
         self._then: Callable[..., Run] | None = None
         self._present: Callable[[Run], Mapping[str, str]] | None = None
         self._questions: list[Question] = []
@@ -130,7 +129,8 @@ class Run:
             display(self._repr_mimebundle_(), raw=True)
 
     def __repr__(self) -> str:
-        return f"<Run {self.run_id} {self.outcome or 'running'}, model {self.model}, {len(self._entries)} entries>"
+        state = self.outcome or "running"
+        return f"<Run {self.run_id} {state}, model {self.model}, {len(self.entries)} entries>"
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -267,7 +267,6 @@ class Run:
 
     def cancel(self) -> None:
         """Stop the run and return at once; what came is kept as an aborted answer."""
-        self._is_cancelled = True
         if self._cancel is not None and not self._is_done:
             self._cancel()
 
