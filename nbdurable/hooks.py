@@ -196,7 +196,7 @@ async def _ask(method: Callable[..., object], *args: object) -> object:
         if is_being_cancelled():
             raise
         raise _failed(method, exc) from exc
-    except (Exception, KeyboardInterrupt, SystemExit) as exc:  # an exit would stop every run
+    except BaseException as exc:  # let through, it ends the loop, or this run without a word
         raise _failed(method, exc) from exc
 
 

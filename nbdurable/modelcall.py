@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ from nbdurable.models.base import (
     ThinkingDelta,
 )
 from nbdurable.stored import Outcome, SpoolDraft
-from nbdurable.threads import in_thread
+from nbdurable.threads import in_thread, is_being_cancelled
 from nbdurable.wire import finite
 
 if TYPE_CHECKING:
@@ -100,12 +101,17 @@ class ModelCall:
         return None
 
     async def _consume(self) -> BaseException | None:
-        """Follow the stream; KeyboardInterrupt is returned, as it would end the loop's thread."""
+        """Follow the stream; return whatever it raises: let through, it ends the loop or the run.
+
+        Only a cancel of this call passes: a client may raise `CancelledError` of its own.
+        """
         try:
-            async with aclosing(self.loop.job.model.stream(self.request)) as deltas:  # type: ignore[type-var]
+            async with _closing(self.loop.job.model.stream(self.request)) as deltas:
                 async for delta in deltas:
                     self._take(delta)
-        except (Exception, KeyboardInterrupt, SystemExit) as exc:
+        except BaseException as exc:
+            if isinstance(exc, asyncio.CancelledError) and is_being_cancelled():
+                raise
             return exc
         return None
 
@@ -196,6 +202,11 @@ class ModelCall:
             text = str(failure) or type(failure).__name__
             reply = replace(reply, stop_reason=reason, error=text)
         return Message("assistant", self.assembly.blocks(), reply)
+
+
+def _closing(stream: AsyncIterator[Delta]) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
+    """Close a generator at the end; an iterator that is none has nothing to close."""
+    return aclosing(stream) if isinstance(stream, AsyncGenerator) else nullcontext(stream)
 
 
 def cancelled_error() -> ModelError:

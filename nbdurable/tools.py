@@ -275,7 +275,7 @@ async def _run_async(
         if is_being_cancelled():
             raise
         return _failure(call, exc)
-    except (Exception, KeyboardInterrupt, SystemExit) as exc:
+    except BaseException as exc:  # also an exit: no tool ends the run or the kernel
         return _failure(call, exc)
 
 
