@@ -147,19 +147,16 @@ class Loop:
         job = self.job
         if job.prepare is not None:
             await job.prepare(self)
-        await in_thread(partial(job.image.save_context, job.context))
-        entries = await in_thread(
-            partial(
-                job.image.append,
-                job.input,
-                job.leaf,
-                run_id=job.record.id,
-                moves=job.record.moves,
-                start=job.record,
-            )
-        )
+        entries = await in_thread(self._append_input)
         job.run._input_ids = tuple(entry.id for entry in entries)
         self.emit("agent_start", entries=tuple(entries))
+
+    def _append_input(self) -> list[Entry]:
+        job = self.job
+        job.image.save_context(job.context)
+        return job.image.append(
+            job.input, job.leaf, run_id=job.record.id, moves=job.record.moves, start=job.record
+        )
 
     async def _steps(self) -> Outcome:
         while True:

@@ -41,12 +41,12 @@ class Run:
         self.outcome: RunOutcome | None = None
         self.shown_in: int | None = None
         self._failure: BaseException | None = None
-        self.start_leaf_id = leaf_id
-        self._leaf_id = leaf_id
+        self.start_leaf_id = self._leaf_id = leaf_id
         self._log: list[Event] = []
         self._entries: list[Entry] = []
         self._input_ids: tuple[str, ...] = ()
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(lock := threading.RLock())
+        self._settled = threading.Condition(lock)  # ended or asking: all that wait() wakes for
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         self._is_done = False
         self._cancel: Callable[[], None] | None = None
@@ -247,9 +247,9 @@ class Run:
     def _wait_done(self, timeout_s: float | None) -> None:
         left = float("inf") if timeout_s is None else timeout_s
         while not self._is_done and left > 0:
-            with interruptible(), self._changed:
+            with interruptible(), self._settled:
                 if not self._is_done and not self._has_question():
-                    self._changed.wait(min(BEAT_S, left))
+                    self._settled.wait(min(BEAT_S, left))
             self._ask()
             left -= BEAT_S
 
@@ -260,9 +260,8 @@ class Run:
             self._changed.wait_for(lambda: self._is_done, LAST_WORDS_S)
 
     def _raise(self) -> None:
-        if self._failure is not None and self.outcome != "aborted":
-            raise self._failure
-        if isinstance(self._failure, KeyboardInterrupt):
+        interrupted = isinstance(self._failure, KeyboardInterrupt)
+        if self._failure is not None and (interrupted or self.outcome != "aborted"):
             raise self._failure
 
     def cancel(self) -> None:
@@ -314,6 +313,7 @@ class Run:
     def _put_question(self, question: Question) -> None:
         with self._changed:
             self._questions.append(question)
+            self._settled.notify_all()
             self._wake()
 
     def _finish(
@@ -324,6 +324,7 @@ class Run:
         with self._changed:
             self.outcome, self._failure, self.seconds = outcome, failure, seconds
             self._is_done = True
+            self._settled.notify_all()
             self._wake()
 
     def _wake(self) -> None:

@@ -119,8 +119,7 @@ class _Watched:
         return getattr(self._inner, name)
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        self._chunks = aiter(self._inner)
-        return self
+        return self  # LiteLLM asks for each chunk: one generator less to make and close
 
     async def __anext__(self) -> Any:
         if self._chunks is None:
