@@ -25,12 +25,17 @@ from nbdurable.stored import (
 )
 from nbdurable.stores.duckdb import faults
 from nbdurable.stores.duckdb.lease import Lease
-from nbdurable.stores.duckdb.schema import ALIAS, FIELDS
+from nbdurable.stores.duckdb.schema import ALIAS, FIELDS, RECORDS
 from nbdurable.stores.duckdb.state import no_session
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
 
+# Filling the slots of a record takes half the time of its 26 keywords, which 10,000 entries feel.
+_SLOTS: dict[str, list[Callable[[object, object], None]]] = {
+    table: [getattr(record, name).__set__ for name in FIELDS[table]]
+    for table, record in RECORDS.items()
+}
 _UUIDS = {("entries", "id"), ("entries", "parent_id"), ("moves", "entry_id")}
 
 
@@ -200,7 +205,10 @@ class Reader:
 
 
 def _record(record: type[T], table: str, row: Sequence[Any]) -> T:
-    return record(**dict(zip(FIELDS[table], row, strict=True)))
+    made = object.__new__(record)
+    for put, value in zip(_SLOTS[table], row, strict=True):
+        put(made, value)
+    return made
 
 
 def _run(row: Sequence[Any]) -> RunRecord:
