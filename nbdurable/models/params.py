@@ -57,6 +57,8 @@ PASSED_ON = frozenset(
         "extra_body",
         "extra_query",
         "timeout",
+        "stream",
+        "stream_options",
         "stream_timeout",
         "max_retries",
         "num_retries",
