@@ -17,7 +17,7 @@ from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import NbDurableError, RunError
 from nbdurable.events import Event
 from nbdurable.origin import execution_count
-from nbdurable.threads import interruptible
+from nbdurable.threads import call_soon, interruptible
 
 RunOutcome = Literal["done", "max_steps", "error", "aborted", "interrupted"]
 BEAT_S = 0.2  # a sleeping reader looks up this often, so that an interrupt gets through
@@ -145,7 +145,7 @@ class Run:
                     self._raise()
                     return
         except KeyboardInterrupt:
-            self._stop_for_reader()
+            self.stop_for_reader()
             raise
 
     def _next(self, at: int, beats: int | None = None) -> tuple[list[Event], bool]:
@@ -174,7 +174,7 @@ class Run:
                 if not batch:
                     on_quiet()
         except KeyboardInterrupt:
-            self._stop_for_reader()
+            self.stop_for_reader()
             raise
 
     async def __aiter__(self) -> AsyncIterator[Event]:
@@ -235,9 +235,10 @@ class Run:
             The run still goes on after `timeout_s` seconds; it is left alone.
         """
         try:
-            self._wait_done(timeout_s)
+            with interruptible():
+                self._wait_done(timeout_s)
         except KeyboardInterrupt:
-            self._stop_for_reader()
+            self.stop_for_reader()
             raise
         if not self._is_done:
             raise TimeoutError(f"run {self.run_id} still goes on after {timeout_s} s")
@@ -247,22 +248,22 @@ class Run:
     def _wait_done(self, timeout_s: float | None) -> None:
         left = float("inf") if timeout_s is None else timeout_s
         while not self._is_done and left > 0:
-            with interruptible(), self._settled:
-                if not self._is_done and not self._has_question():
+            with self._settled:
+                if not (self._is_done or self._has_question()):
                     self._settled.wait(min(BEAT_S, left))
             self._ask()
             left -= BEAT_S
 
-    def _stop_for_reader(self) -> None:
+    def stop_for_reader(self) -> None:
         """Cancel for an interrupted reader, and wait until what came is stored."""
         self.cancel()
         with self._changed:
             self._changed.wait_for(lambda: self._is_done, LAST_WORDS_S)
 
     def _raise(self) -> None:
-        interrupted = isinstance(self._failure, KeyboardInterrupt)
-        if self._failure is not None and (interrupted or self.outcome != "aborted"):
-            raise self._failure
+        failure, aborted = self._failure, self.outcome == "aborted"
+        if failure is not None and (not aborted or isinstance(failure, KeyboardInterrupt)):
+            raise failure
 
     def cancel(self) -> None:
         """Stop the run and return at once; what came is kept as an aborted answer."""
@@ -330,12 +331,8 @@ class Run:
     def _wake(self) -> None:
         self._changed.notify_all()
         for loop, woken in self._waiters:
-            if woken.is_set():
-                continue
-            try:
-                loop.call_soon_threadsafe(woken.set)
-            except RuntimeError:
-                continue  # that reader's loop is closed
+            if not woken.is_set():
+                call_soon(loop, woken.set)
 
 
 class TextStream:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +28,7 @@ from nbdurable.run import Run
 from nbdurable.settings import Settings, Show
 from nbdurable.stored import RunEnd, RunRecord
 from nbdurable.stores import open_store, release_store
+from nbdurable.threads import interruptible
 
 if TYPE_CHECKING:
     from nbdurable.asking import Asking
@@ -71,12 +72,28 @@ def start(
         job.prepare = compact_before(0, settings.compact_above)
         job.on_compacted = partial(_tell_compacted, handle)
     job.run._then, job.run._present = partial(_then, handle), _bundle
-    _launch(handle, job, Loop(job))
-    if tells:
-        handle.tell("session_branched", leaf_id=ask.leaf_id, from_id=before)
     if isinstance(show, EllipsisType):
         show = "stream" if wait else None
-    return follow(job.run, show) if wait else _shown_live(job.run, show)
+
+    def go() -> Run:
+        _launch(handle, job, Loop(job))
+        if tells:
+            handle.tell("session_branched", leaf_id=ask.leaf_id, from_id=before)
+        return follow(job.run, show) if wait else _shown_live(job.run, show)
+
+    return _go_interruptibly(job, go) if wait else go()
+
+
+def _go_interruptibly(job: Job, go: Callable[[], Run]) -> Run:
+    """Start and follow a run so that an interrupt at any moment of it cancels the run (B17)."""
+    try:
+        with interruptible():
+            return go()
+    except KeyboardInterrupt:
+        job.run.stop_for_reader()
+        if not job.run.events:
+            job.image.release(job.run)  # it never began
+        raise
 
 
 def _take_foreground(handle: Asking, job: Job, ask: Ask) -> None:

@@ -332,7 +332,14 @@ def test_a_cancelled_task_that_awaits_cancels_the_run_and_sees_it_stored(store: 
 @pytest.mark.parametrize("form", ["run", "for"])
 def test_an_interrupt_reaches_a_blocking_run_under_a_running_loop(store: Store, form: str) -> None:
     go = threading.Event()
-    chat = opened(store, ScriptedModel(lambda _: os.kill(os.getpid(), signal.SIGINT) or [go]))
+
+    def interrupt(_: object) -> list[threading.Event]:
+        while form == "for" and signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            threading.Event().wait(0.001)  # a loop's body is the task's own: wait for the reader
+        os.kill(os.getpid(), signal.SIGINT)
+        return [go]
+
+    chat = opened(store, ScriptedModel(interrupt))
 
     async def cell() -> None:
         if form == "run":

@@ -19,7 +19,7 @@ DEADLINE_S = 20.0
 
 # `Held` answers odd calls with "Half", says READY, and goes on when told; even calls with "Next.".
 SETUP = """
-import asyncio, threading, time
+import asyncio, sys, threading, time
 import nbdurable as nb
 from nbdurable.models.base import TextDelta
 from nbdurable.models.scripted import ScriptedModel, calls
@@ -28,10 +28,18 @@ from nbdurable.stores.memory import MemoryStore
 store = MemoryStore()
 sessions = 0
 
+def main_thread_waits():
+    frame = sys._current_frames()[threading.main_thread().ident]
+    return frame.f_code.co_name in ("wait", "select")
+
 class Held(ScriptedModel):
     async def _play(self, number, request):
         if number % 2:
             yield TextDelta("Half")
+            for _ in range(100):  # Stop is for the cell that waits, not for one on its way there
+                await asyncio.sleep(0.01)
+                if main_thread_waits():
+                    break
             print("READY", flush=True)
             while not go.is_set():
                 await asyncio.sleep(0.01)
