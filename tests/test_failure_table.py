@@ -6,6 +6,7 @@ user does next. The tests look at that from one side each.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,10 +69,11 @@ class Player:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._played: dict[str, Played] = {}
+        self._files = itertools.count(1)
 
     def __call__(self, case: Failure) -> Played:
         if case.name not in self._played:
-            path = self._folder / f"{len(self._played)}.duckdb"
+            path = self._folder / f"{next(self._files)}.duckdb"
             with FakeOpenAI() as server:
                 self._played[case.name] = self._play(case, path, server)
         return self._played[case.name]
