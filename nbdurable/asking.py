@@ -87,7 +87,7 @@ class Asking(Handle):
             tools=tools,
             effects=effects,
             budget_usd=budget_usd,
-            params=params,
+            **params,
         )
         while True:
             from_id = self.leaf.id if at is LEAF else ...
@@ -105,7 +105,7 @@ class Asking(Handle):
     def _at(self, at: Reference, move: bool) -> str | None:
         active = self.image.foreground
         if at is LEAF and not move and active is not None and active in self.runs_started:
-            return starting.start_leaf(active)  # a detached run begins before it (B18)
+            return active.start_leaf_id  # a detached run begins before it (B18)
         return resolve(self.image, at, self.leaf.id)
 
     def rerun(
@@ -144,7 +144,7 @@ class Asking(Handle):
             tools=tools,
             effects=effects,
             budget_usd=budget_usd,
-            params=params,
+            **params,
         )
         ask = Ask(kind="rerun", input=(), leaf_id=start, moves=move, rerun_of=answer_id)
         return starting.start(self, ask, settings, wait=wait, show=show, tells=False)
@@ -178,23 +178,22 @@ class Asking(Handle):
         if not input:
             raise EntryError(f"edit of entry #{entry.n} was given no input; give the new words")
         if entry.role == "user":
-            return self._edit_user(entry, as_entries(*input), options)
+            return self._edit_user(entry, as_entries(*input), **options)
         return self._edit_assistant(entry, as_entries(*input), options)
 
     def _edit_user(
-        self, entry: MessageEntry, drafts: tuple[Entry, ...], options: dict[str, Any]
+        self,
+        entry: MessageEntry,
+        drafts: tuple[Entry, ...],
+        *,
+        wait: bool = True,
+        move: bool = True,
+        show: Show | EllipsisType = ...,
+        **overrides: Any,
     ) -> Run:
-        named = {"wait", "move", "show"}
-        keep = {name: value for name, value in options.items() if name in named}
-        rest = {name: value for name, value in options.items() if name not in named}
-        known = {"model", "system", "tools", "effects", "budget_usd"}
-        params = {name: value for name, value in rest.items() if name not in known}
-        given = {name: value for name, value in rest.items() if name in known}
-        settings = self.settings.override(**given, params=params)
-        ask = Ask(kind="edit", input=drafts, leaf_id=entry.parent_id, moves=keep.pop("move", True))
-        return starting.start(
-            self, ask, settings, tells=False, **{"wait": True, "show": ..., **keep}
-        )
+        settings = self.settings.override(**overrides)
+        ask = Ask(kind="edit", input=drafts, leaf_id=entry.parent_id, moves=move)
+        return starting.start(self, ask, settings, wait=wait, show=show, tells=False)
 
     def _edit_assistant(
         self, entry: MessageEntry, drafts: tuple[Entry, ...], options: dict[str, Any]

@@ -15,7 +15,7 @@ from nbdurable.errors import RunError
 from nbdurable.loaded import Leaf, Loaded
 from nbdurable.loop import Loop, Stopped
 from nbdurable.modelcall import ModelCall
-from nbdurable.stored import Outcome, RunEnd
+from nbdurable.stored import Outcome
 from nbdurable.threads import in_thread
 from nbdurable.views import visible_entries
 
@@ -45,7 +45,6 @@ class CompactionLoop(Loop):
         self.step = 1
         draft = await summarise(self, self.plan, self.prompt)
         self.entry = await append_summary(self, draft, ends=True)
-        self.ended_as = "done"
         return "done"
 
 
@@ -92,20 +91,7 @@ async def append_summary(loop: Loop, draft: CompactionEntry, *, ends: bool) -> E
     planned = job.run.leaf_id
     if job.leaf.id != planned and not _only_unread_between(job.image, planned, job.leaf):
         raise RunError("the leaf moved while the summary was made; nothing was written, try again")
-
-    def end(leaf_id: str | None) -> RunEnd:
-        return loop.end("done", leaf_id, None)
-
-    (entry,) = await in_thread(
-        partial(
-            job.image.append,
-            (draft,),
-            job.leaf,
-            run_id=job.record.id,
-            moves=job.record.moves,
-            end=end if ends else None,
-        )
-    )
+    entry = await loop.store(draft, "done" if ends else None)
     if ends:
         loop.emit("message_end", entries=(entry,), leaf_id=entry.id)
     return entry
@@ -126,7 +112,7 @@ def compact_before(keep_turns: int, above_tokens: int) -> Callable[[Loop], Await
     async def prepare(loop: Loop) -> None:
         job = loop.job
         path = await in_thread(partial(job.image.path, job.leaf.id))
-        messages = loop.view_messages(path, job.input)
+        messages = job.settings.view([*path, *job.input]).messages
         if job.model.count_tokens(job.settings.request(messages)) <= above_tokens:
             return
         plan = plan_compaction(path, keep_turns)

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from nbdurable.errors import shown
 from nbdurable.events import Event
+from nbdurable.origin import shell
 
 Show = Literal["stream", "line"] | None
 
@@ -51,7 +52,5 @@ def make_display(show: Show) -> Display | None:
 
 
 def in_kernel() -> bool:
-    """Tell whether this code runs in a Jupyter kernel; IPython is not imported to find out."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return shell is not None and getattr(shell, "kernel", None) is not None
+    """Tell whether this code runs in a Jupyter kernel."""
+    return getattr(shell(), "kernel", None) is not None

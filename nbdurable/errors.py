@@ -65,6 +65,11 @@ def shown(value: object, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def told(error: BaseException) -> str:
+    """Return an error's text, or its type's name where it has none."""
+    return str(error) or type(error).__name__
+
+
 class NbDurableError(Exception):
     """Base of every error raised on purpose by this package."""
 

@@ -242,10 +242,7 @@ class Loaded:
 
     def move(self, entry_id: str | None) -> None:
         """Store a move of the position."""
-        move = self.store.move(self.session_id, entry_id, self.clock())
-        with self._lock:
-            self._last_move = max(self._last_move, move.seq)
-            self._position = max(self._position, (move.seq, move.entry_id), key=_seq)
+        self._take((), [self.store.move(self.session_id, entry_id, self.clock())])
 
     # -- activity ------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 from nbdurable.blocks import Message, Reply, ToolResultBlock, Usage
 from nbdurable.budget import Budget
 from nbdurable.entries import Entry, MessageEntry
-from nbdurable.errors import BudgetExceeded, NbDurableError, RunError
+from nbdurable.errors import BudgetExceeded, NbDurableError, RunError, told
 from nbdurable.events import Event
 from nbdurable.hooks import HookChain
 from nbdurable.loaded import Leaf, Loaded
@@ -30,12 +30,12 @@ from nbdurable.stored import Context, Outcome, RunEnd, RunRecord
 from nbdurable.threads import RunCancelled, in_thread, unless_set
 from nbdurable.tools import Tool
 from nbdurable.toolstep import ToolStep, own_calls
-from nbdurable.views import View, model_view
 from nbdurable.wire import clean, dumps
 
 log = logging.getLogger("nbdurable")
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Entry)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,11 +69,6 @@ class Job:
         """The tools on offer."""
         return self.settings.tools
 
-    @property
-    def effects(self) -> frozenset[str]:
-        """The names of the tools with effects."""
-        return self.settings.tools_with_effects
-
 
 class Loop:
     """One run of a job, on the background loop."""
@@ -105,7 +100,7 @@ class Loop:
         if outcome == "aborted" and self.ended_as not in (None, "aborted"):
             outcome, failure = self.ended_as, None  # the cancel came after the end was stored
         await self._end_alone(outcome, failure)  # type: ignore[arg-type]
-        text = None if failure is None else str(failure) or type(failure).__name__
+        text = None if failure is None else told(failure)
         self.emit(
             "agent_error" if outcome in ("error", "aborted") else "agent_end",
             outcome=outcome,
@@ -221,17 +216,19 @@ class Loop:
     def request(self) -> ModelRequest:
         """Return the request for the leaf as it is now."""
         job = self.job
-        view = view_of(job.image, job.leaf.id, job.model.name, job.record.id, job.effects)
+        view = job.settings.view(self._path())
         if view.messages and view.messages[-1].role == "assistant":
             raise RunError(
                 "the path ends in a finished reply, so there is nothing to answer; give input"
             )
         return job.settings.request(view.messages)
 
-    def view_messages(self, path: list[Entry], drafts: tuple[Entry, ...]) -> tuple[Message, ...]:
-        """Return what the model would read of a path with drafts below it."""
-        job = self.job
-        return model_view([*path, *drafts], model=job.model.name, effects=job.effects).messages
+    def _path(self) -> list[Entry]:
+        """Return the path to the leaf, the run's ephemeral input where it was said (B35)."""
+        image = self.job.image
+        path, spoken = image.path(self.job.leaf.id), image.spoken_in(self.job.record.id)
+        said = [part for entry in path for part in (entry, *spoken.get(entry.id, ()))]
+        return [*spoken.get(None, ()), *said]
 
     async def _store_answer(
         self, call: ModelCall, outcome: Outcome | None, failure: BaseException | None
@@ -239,7 +236,7 @@ class Loop:
         message = call.message(outcome, failure)
         self.count(message)
         reply = message.reply or Reply()
-        entry = await self.store_message(
+        entry = await self.store(
             MessageEntry(message=message), outcome, failure, ids=(call.entry_id,)
         )
         self.emit(
@@ -253,14 +250,14 @@ class Loop:
         )
         return entry
 
-    async def store_message(
+    async def store(
         self,
-        draft: MessageEntry,
+        draft: E,
         outcome: Outcome | None = None,
         failure: BaseException | None = None,
         ids: Sequence[str] = (),
-    ) -> MessageEntry:
-        """Append one message at the leaf, with the run's end when `outcome` is given."""
+    ) -> E:
+        """Append one entry at the leaf, with the run's end when `outcome` is given."""
         job = self.job
 
         def end(leaf_id: str | None) -> RunEnd:
@@ -278,7 +275,7 @@ class Loop:
             )
         )
         self.ended_as = outcome
-        return cast(MessageEntry, stored[0])
+        return cast(E, stored[0])
 
     # -- ends and budgets ----------------------------------------------------------------------
 
@@ -290,7 +287,7 @@ class Loop:
             outcome=outcome,
             created_at=self.job.image.clock(),
             leaf_id=leaf_id,
-            error=None if failure is None else clean(str(failure)) or type(failure).__name__,
+            error=None if failure is None else clean(told(failure)),
             steps=self.step,
             seconds=self.seconds,
             usage_json=dumps(self._usage.to_dict()),
@@ -318,9 +315,10 @@ class Loop:
     def hold_budget(self, request: ModelRequest) -> list[tuple[Budget, float]]:
         """Set aside what a call can cost, in every budget, or raise `BudgetExceeded`."""
         held: list[tuple[Budget, float]] = []
+        budgets = self.job.settings.budgets
+        most = self.job.model.max_cost_usd(request) if budgets else None
         try:
-            for budget in self.job.settings.budgets:
-                most = self.job.model.max_cost_usd(request)
+            for budget in budgets:
                 held.append((budget, budget.hold(most, self.job.model.name)))
         except BudgetExceeded:
             self.settle_budget(held, 0.0)
@@ -340,18 +338,3 @@ class Stopped(Exception):
         super().__init__(outcome)
         self.outcome = outcome
         self.cause = cause
-
-
-def view_of(
-    image: Loaded, leaf_id: str | None, model: str, run_id: str | None, effects: frozenset[str]
-) -> View:
-    """Return what `model` reads at a leaf, with the ephemeral input of that run (B35)."""
-    spoken = image.spoken_in(run_id) if run_id else {}
-    path = image.path(leaf_id)
-    if spoken:
-        path = [*spoken.get(None, ()), *_with_spoken(path, spoken)]
-    return model_view(path, model=model, effects=effects)
-
-
-def _with_spoken(path: list[Entry], spoken: dict[str | None, list[Entry]]) -> list[Entry]:
-    return [part for entry in path for part in (entry, *spoken.get(entry.id, ()))]

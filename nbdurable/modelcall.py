@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from nbdurable.blocks import Message, Reply, StopReason
 from nbdurable.codec import encode
 from nbdurable.entries import MessageEntry
-from nbdurable.errors import ModelError, NbDurableError
+from nbdurable.errors import ModelError, NbDurableError, told
 from nbdurable.models.base import (
     Assembly,
     Delta,
@@ -199,8 +199,7 @@ class ModelCall:
             )
         if failure is not None:
             reason: StopReason = "aborted" if outcome == "aborted" else "error"
-            text = str(failure) or type(failure).__name__
-            reply = replace(reply, stop_reason=reason, error=text)
+            reply = replace(reply, stop_reason=reason, error=told(failure))
         return Message("assistant", self.assembly.blocks(), reply)
 
 

@@ -59,11 +59,15 @@ def _started(pid: int) -> str:
     return stat.rpartition(")")[2].split()[19]
 
 
+def shell() -> object | None:
+    """Return IPython's shell, or None outside it; IPython is not imported to find out."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
 def cell_id() -> str | None:
     """Return the id of the notebook cell being executed, where the front end sends one."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    get_parent = getattr(shell, "get_parent", None)
+    get_parent = getattr(shell(), "get_parent", None)
     if get_parent is None:
         return None
     cell = ((get_parent() or {}).get("metadata") or {}).get("cellId")
@@ -72,7 +76,5 @@ def cell_id() -> str | None:
 
 def execution_count() -> int | None:
     """Return the number of the cell being executed, or None outside IPython."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    count = getattr(shell, "execution_count", None)
+    count = getattr(shell(), "execution_count", None)
     return count if isinstance(count, int) else None

@@ -22,7 +22,7 @@ from nbdurable.origin import cell_id, process_token
 from nbdurable.run import Run, failed_at_call
 from nbdurable.settings import Settings
 from nbdurable.stored import RunRecord
-from nbdurable.views import View, continuation_leaf, ends_in_reply, model_view
+from nbdurable.views import View, continuation_leaf, ends_in_reply
 from nbdurable.wire import dumps
 
 
@@ -76,7 +76,7 @@ def job_of(
         session_id=image.session_id,
         kind=ask.kind,
         created_at=image.clock(),
-        request_digest=settings.request_digest(ask.kind, ask.input),
+        request_digest=settings.request_digest(ask.kind, ask.input, context),
         context_digest=context.digest,
         model=settings.model.name,
         params_json=recorded_json(settings.params),
@@ -106,8 +106,7 @@ def prospective_view(image: Loaded, settings: Settings, ask: Ask) -> View:
             "the path ends in a finished reply, so there is nothing to continue; give input, "
             "or rerun() the answer"
         )
-    effects = settings.tools_with_effects
-    view = model_view([*path, *ask.input], model=settings.model.name, effects=effects)
+    view = settings.view([*path, *ask.input])
     if not view.messages:
         raise RunError(
             f"session {shown(image.session_id)} has nothing at the leaf that a model could answer; "
@@ -142,8 +141,7 @@ class ContextUse:
 def context_use(image: Loaded, settings: Settings, leaf_id: str | None) -> ContextUse:
     """Count what the model reads at a leaf (B47)."""
     model = settings.model
-    path = image.path(leaf_id)
-    view = model_view(path, model=model.name, effects=settings.tools_with_effects)
+    view = settings.view(image.path(leaf_id))
     counts: dict[str, int] = {}
     for entry_id, message in zip(view.entry_ids, view.messages, strict=True):
         if entry_id is not None:

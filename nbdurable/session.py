@@ -26,7 +26,7 @@ from nbdurable.run import Run
 from nbdurable.settings import ToolValue
 from nbdurable.stored import StoredEntry
 from nbdurable.tree import Tree
-from nbdurable.views import model_view, transcript_view
+from nbdurable.views import transcript_view
 
 E = TypeVar("E", bound=Entry)
 Show = Literal["stream", "line"] | None
@@ -224,8 +224,7 @@ class Session(Asking):
         """Return what the model reads of the path to the leaf: the model view."""
         self.fresh()
         path = self.image.path(self.leaf.id)
-        effects = self.settings.tools_with_effects
-        return model_view(path, model=self.model, effects=effects).messages
+        return self.settings.view(path).messages
 
     def transcript(self) -> list[Entry]:
         """Return what people read of the path to the leaf: all but meta and ephemeral entries."""
@@ -239,12 +238,12 @@ class Session(Asking):
         model: str | Model | None = None,
         system: str | EllipsisType | None = ...,
         tools: Iterable[ToolValue] | EllipsisType = ...,
-        **params: object,
+        **params: Any,
     ) -> dict[str, Json]:
         """Return the exact request that `run` would send first, secrets as ``***`` (B47)."""
         drafts = as_entries(*input)
         self.fresh()
-        settings = self.settings.override(model=model, system=system, tools=tools, params=params)
+        settings = self.settings.override(model=model, system=system, tools=tools, **params)
         start = resolve(self.image, at, self.leaf.id)
         if not drafts:
             start = continued_leaf(self.image, start)

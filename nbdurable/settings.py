@@ -22,6 +22,7 @@ from nbdurable.models.base import Model, ModelRequest
 from nbdurable.models.params import recorded, recorded_json, warn_unknown
 from nbdurable.stored import Context
 from nbdurable.tools import Tool, as_tools
+from nbdurable.views import View, model_view
 from nbdurable.wire import clean, dumps
 
 Effects = Literal["refuse", "run"]
@@ -51,7 +52,7 @@ class Settings:
         tools: Iterable[ToolValue] | EllipsisType = ...,
         effects: Effects = "refuse",
         budget_usd: float | None = None,
-        params: Mapping[str, object] | None = None,
+        **params: object,
     ) -> Settings:
         """Return these settings with what a verb was given in their place.
 
@@ -71,15 +72,15 @@ class Settings:
             model=self.model if model is None else resolve_model(model),
             system=self.system if isinstance(system, EllipsisType) else checked_system(system),
             tools=self.tools if isinstance(tools, EllipsisType) else as_tools(tools),
-            params={**self.params, **(params or {})},
+            params={**self.params, **params},
             budgets=budgets,
             effects=effects,
         )
 
-    @property
-    def tools_with_effects(self) -> frozenset[str]:
-        """The names of the tools with effects."""
-        return frozenset(tool.name for tool in self.tools if tool.effects)
+    def view(self, path: Sequence[Entry]) -> View:
+        """Return what the model reads of a path (B44)."""
+        effects = frozenset(tool.name for tool in self.tools if tool.effects)
+        return model_view(path, model=self.model.name, effects=effects)
 
     def context(self) -> Context:
         """Return system text and tools as they are stored, once per content."""
@@ -96,14 +97,14 @@ class Settings:
             params=dict(self.params),
         )
 
-    def request_digest(self, kind: str, input: Sequence[Entry]) -> str:
-        """Return the digest by which equal requests are known (B56)."""
+    def request_digest(self, kind: str, input: Sequence[Entry], context: Context) -> str:
+        """Return the digest by which equal requests are known, given `context()` (B56)."""
         return _sha256(
             {
                 "kind": kind,
                 "input": input_digest(input),
                 "model": self.model.name,
-                "context": self.context().digest,
+                "context": context.digest,
                 "params": recorded(self.params),
             }
         )

@@ -23,6 +23,7 @@ from nbdurable.inputs import input_digest
 from nbdurable.loaded import Leaf, load
 from nbdurable.loop import Job, Loop
 from nbdurable.origin import execution_count, is_alive
+from nbdurable.pairing import is_failed
 from nbdurable.planning import Ask, job_of, plan
 from nbdurable.run import Run
 from nbdurable.settings import Settings, Show
@@ -204,7 +205,7 @@ def _warn_if_continued(handle: Asking, ask: Ask) -> None:
     waiting: list[Entry] = []
     for entry in reversed(handle.image.path(ask.leaf_id)):
         if not isinstance(entry, MessageEntry) or entry.role != "user":
-            if waiting or not _is_failed(entry):
+            if waiting or (isinstance(entry, MessageEntry) and not is_failed(entry)):
                 break
             continue
         waiting.append(entry)
@@ -217,12 +218,6 @@ def _warn_if_continued(handle: Asking, ask: Ask) -> None:
             "run() without input would continue there",
             stacklevel=4,
         )
-
-
-def _is_failed(entry: Entry) -> bool:
-    if not isinstance(entry, MessageEntry):
-        return True
-    return entry.message.stop_reason in ("error", "aborted")
 
 
 # -- compaction --------------------------------------------------------------------------------
@@ -241,8 +236,12 @@ def compact(
     loop = CompactionLoop(job)
     loop.plan, loop.prompt = planned, prompt
     image.claim(job.run)
-    _launch(handle, job, loop)
-    job.run.wait()
+
+    def go() -> Run:
+        _launch(handle, job, loop)
+        return job.run.wait()
+
+    _go_interruptibly(job, go)
     if loop.entry is None:
         raise job.run._failure or RunError("the compaction was cancelled; nothing was changed")
     handle.seen_position = image.position
@@ -298,8 +297,3 @@ def _past_run(handle: Asking, record: RunRecord, end: RunEnd | None, made: list[
     elif not is_alive(record.owner):
         run._finish("interrupted", None, None)
     return run
-
-
-def start_leaf(active: Run) -> str | None:
-    """Return the leaf before a foreground run, where a detached one beside it begins (B18)."""
-    return active.start_leaf_id

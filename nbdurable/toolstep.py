@@ -207,7 +207,7 @@ class ToolStep:
                 outcome = "max_steps"
         call = self.calls[index]
         draft = MessageEntry(message=Message("tool", (result,)))
-        entry = await self.loop.store_message(draft, outcome, failure)
+        entry = await self.loop.store(draft, outcome, failure)
         self.results.append(result)
         self.loop.emit("tool_end", call_id=call.id, name=call.name, result=result)
         self.loop.emit("message_end", entries=(entry,), leaf_id=entry.id, message=entry.message)
@@ -241,16 +241,15 @@ def has_result(image: Loaded, call: ToolCallBlock) -> int | None:
 
 def _answers(image: Loaded, entry: MessageEntry, calls: dict[str, str], call_id: str) -> bool:
     """Whether the nearest message above `entry` that made call `call_id` is one of `calls`."""
-    at = entry.parent_id
-    while at is not None and at in image.tree:
-        if calls.get(at) == call_id:
+    if call_id not in calls.values():
+        return False
+    for above in reversed(image.path(entry.id)[:-1]):
+        if calls.get(above.id) == call_id:
             return True
-        above = image.entry(at)
         if isinstance(above, MessageEntry) and any(
             made.id == call_id for made in above.message.tool_calls
         ):
             return False
-        at = above.parent_id
     return False
 
 

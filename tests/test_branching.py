@@ -14,6 +14,7 @@ from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.stored import StoredEntry
 from nbdurable.stores import Store
 from nbdurable.stores.memory import MemoryStore
+from nbdurable.toolstep import has_result
 
 
 def look(what: str) -> str:
@@ -325,3 +326,18 @@ def test_a_rerun_in_a_ring_finds_the_question(model: ScriptedModel) -> None:
     chat = damaged(model, {1: 2})
 
     assert chat.rerun(2, show=None).entries[0].parent_id == chat[1].id
+
+
+# B29 B41
+def test_a_result_in_a_ring_of_parents_answers_no_call_outside_it() -> None:
+    @nb.tool(effects=True)
+    def pay() -> str:
+        return "paid"
+
+    store = Shuffled()
+    with nb.open("s", store=store, model=ScriptedModel(calls(("pay", {})), "Done.")) as chat:
+        made = chat.run("Pay.", tools=[pay], show=None).entries
+    store.read_as = {made[2].id: made[3].id}  # the result below the answer that is below it
+    again = nb.open("s", store=store, model=ScriptedModel("unused"))
+
+    assert has_result(again.image, made[1].message.tool_calls[0]) is None
