@@ -18,7 +18,7 @@ export PYTHONUNBUFFERED := 1
 CORE := errors ids blocks wire entries codec stored events tree pairing views compaction media \
 	inputs tools toolspec hooks background budget lifecycle origin loaded settings run modelcall \
 	references reruns forking toolstep loop compacting planning starting handle asking session \
-	opening stores/base stores/memory stores/memory_session models/base
+	opening replay stores/base stores/memory stores/memory_session models/base
 LAB_OPTIONS := --ServerApp.ip=127.0.0.1 --ServerApp.allow_root=True --ServerApp.log_level=WARN \
 	--LabApp.default_url=/lab/tree/01_quickstart.ipynb
 empty :=

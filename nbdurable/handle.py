@@ -20,6 +20,7 @@ from nbdurable import lifecycle, starting
 from nbdurable.errors import NbDurableError, SessionClosed, shown
 from nbdurable.lifecycle import Publisher, SessionEvent
 from nbdurable.loaded import Leaf, Loaded, unload
+from nbdurable.replay import Replay
 from nbdurable.settings import Settings
 from nbdurable.stores import Store, release_store
 
@@ -46,11 +47,13 @@ class Handle:
         *,
         store: Store,
         publisher: Publisher | None = None,
+        replay: Replay | None = None,
     ) -> None:
         self.image = image
         self.settings = settings
         self.held = store
         self.publisher = publisher
+        self.replay = replay
         self.leaf = Leaf(image.position)
         self.seen_position = image.position
         self.runs_started: weakref.WeakSet[Run] = weakref.WeakSet()

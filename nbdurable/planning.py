@@ -30,7 +30,8 @@ from nbdurable.wire import dumps
 class Ask:
     """What a verb wants run: its kind, its input and from where.
 
-    ``from_id`` is the handle's leaf when it was read, of a verb that goes on from there.
+    ``from_id`` is the handle's leaf when it was read, of a verb that goes on from there. A run of
+    an experiment names it and its ``cell``, the place in the plan.
     """
 
     kind: str
@@ -39,6 +40,8 @@ class Ask:
     moves: bool = True
     rerun_of: str | None = None
     from_id: str | EllipsisType | None = ...
+    experiment_id: str | None = None
+    cell: str | None = None
 
 
 def plan(image: Loaded, settings: Settings, ask: Ask, leaf: Leaf) -> Job:
@@ -83,7 +86,9 @@ def job_of(
         ephemeral_json=dumps(_ephemeral_digests(ask.input)),
         moves=ask.moves,
         rerun_of=ask.rerun_of,
-        cell=cell_id(),
+        experiment_id=ask.experiment_id,
+        cell=ask.cell,
+        origin=cell_id(),
         owner=process_token(),
     )
     return Job(

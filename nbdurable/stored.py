@@ -116,6 +116,7 @@ class RunRecord:
     ``kind`` names the verb. ``input_ids`` are the stored entries of its input. ``moves`` tells a
     foreground run from a detached one. ``owner`` names the process that runs it. ``request_digest``
     covers what the caller gave (B56); ``ephemeral_json`` the digests of ephemeral input (B35).
+    ``cell`` is the place in an experiment's plan, ``origin`` the notebook cell that asked.
     """
 
     id: str

@@ -18,7 +18,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "tree pairing views compaction",
         "stores models media inputs tools toolspec hooks threads",
         "background budget lifecycle origin",
-        "loaded settings run",
+        "loaded settings run replay",
         "modelcall references reruns forking",
         "toolstep",
         "loop compacting",
@@ -26,7 +26,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "planning starting handle asking",
         "session",
         "opening",
-        "replay explore annotations",
+        "explore annotations",
         "frames library formats",
         "notebook.tree notebook.compare notebook.bridge notebook.magics testing",
         ".",
@@ -37,7 +37,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
 
 # `session` alone may reach upward, inside methods, and only to these.
 SESSION_REACHES = frozenset(
-    "replay explore annotations frames library formats notebook.tree notebook.compare".split()
+    "explore annotations frames library formats notebook.tree notebook.compare".split()
 )
 
 # Where alone each heavy library may be imported, outside type-checking blocks.
