@@ -21,9 +21,7 @@ from nbdurable.stores.duckdb.schema import ALIAS
 
 
 @contextmanager
-def mirrored(
-    store: Store, session_id: str | None = None
-) -> Iterator[duckdb.DuckDBPyConnection]:
+def mirrored(store: Store, session_id: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a cursor on a copy of one session of a store, or of all of them.
 
     Raises

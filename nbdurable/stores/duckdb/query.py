@@ -150,7 +150,7 @@ def _is_own(node: Mapping[str, Any], own: set[str]) -> bool:
         return False
     if schema == "nbd":
         return name.lower() in TABLES
-    return name.lower() in VIEWS and schema in ("", "main") or (name in own and not schema)
+    return (name.lower() in VIEWS and schema in ("", "main")) or (name in own and not schema)
 
 
 def _nodes(parsed: object) -> Iterator[dict[str, Any]]:

@@ -129,13 +129,15 @@ VIEWS: dict[str, str] = {
         order by e.seq
     """,
     "usage": f"""
-        select e.session_id, e.model, count(*) as messages,
+        select e.session_id, e.model,
+            make_timestamptz(e.created_at - e.created_at % 86400000000) as day,
+            count(*) as messages,
             {", ".join(f"coalesce(sum(e.{name}), 0)::bigint as {name}" for name in _TOKEN_NAMES)},
             coalesce(sum({_SUM_OF_TOKENS}), 0)::bigint as total_tokens,
             count(*) - count(e.cost_usd) as unpriced, sum(e.cost_usd) as cost_usd
         from nbd.entries e left join nbd.runs r on r.id = e.run_id
-        where e.model is not null and {_PAID_HERE} group by e.session_id, e.model
-        order by e.session_id, e.model
+        where e.model is not null and {_PAID_HERE} 
+        group by e.session_id, e.model, day order by e.session_id, e.model, day
     """,
     "annotations": """
         select a.counter, a.session_id, a.target_id, a.name, a."by" as author, a.value_json, a.note,
