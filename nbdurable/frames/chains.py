@@ -50,7 +50,8 @@ class Chains:
         for chain, home in enumerate(self._homes):
             if home >= 0:
                 base[chain] = above[chain] + base[home]
-        return within + np.asarray(base, dtype=within.dtype)[self._chain]
+        sums: Numbers = within + np.asarray(base, dtype=within.dtype)[self._chain]
+        return sums
 
     def last(self, marked: NDArray[np.bool_]) -> Ints:
         """Return, for each row, the nearest marked row of its path, itself included, or -1."""

@@ -96,8 +96,10 @@ HITS = _layout(
 
 def spend_layout(by: str) -> Layout:
     """Return the layout of what was spent by day, model or session."""
-    key = {"day": {"day": TIME}, "model": {"model": TEXT}, "session": {"session_id": TEXT}}[by]
-    return {**key, **_SPENT}
+    key, dtype = {"day": ("day", TIME), "model": ("model", TEXT), "session": ("session_id", TEXT)}[
+        by
+    ]
+    return {key: dtype, **_SPENT}
 
 
 _SPENT = _layout(
