@@ -149,7 +149,8 @@ class _Entries:
         """Return a number for each entry's session."""
         if self._is_one_session:
             return np.zeros(len(self.seq), np.int64)
-        return pd.factorize(self.got["session_id"])[0]
+        homes: Rows = pd.factorize(self.got["session_id"])[0]
+        return homes
 
     def _add_shape(self) -> None:
         self._set_shape()
@@ -178,7 +179,8 @@ class _Entries:
     def _runs_at(self) -> Rows:
         """Return for each entry the row of its run, or -1; a fork's runs are its source's."""
         ids = pd.Index(self.runs["id"], dtype=object)
-        return ids.get_indexer(objects(self.got["run_id"]))
+        found: Rows = ids.get_indexer(objects(self.got["run_id"]))
+        return found
 
     def _add_beside(self) -> None:
         self.got["error"] = self._spread(self.errors["seq"], self.errors["error"], "error")
