@@ -197,7 +197,10 @@ class _Entries:
     def _data(self) -> Any:
         """Return the JSON text of answers whose run asked for a schema, where it is JSON."""
         asks = np.array(["json_schema" in (params or "") for params in self.runs["params"]], bool)
-        rows = np.flatnonzero(self.got["stop_reason"] == "stop") if asks.any() else np.arange(0)
+        if not asks.any():
+            return taken(objects([]), np.full(len(self.seq), -1))
+        ended = (self.got["stop_reason"] == "stop").to_numpy(dtype=bool, na_value=False)
+        rows = np.flatnonzero(ended)
         rows = rows[np.append(asks, False)[self._runs_at()[rows]]]
         found = [json_in(text) for text in self.got["text"][rows]]
         return spread(found, rows, len(self.seq), TEXT)

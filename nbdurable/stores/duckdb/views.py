@@ -101,7 +101,10 @@ VIEWS: dict[str, str] = {
         from nbd.runs r
         left join nbd.run_ends e on e.run_id = r.id
         left join nbd.contexts c on c.digest = r.context_digest
-        left join nbd.entries i on i.id = try_cast(r.input_ids[1] as uuid)
+        left join (
+            select run_id, session_id, arg_min(preview, seq) as preview from nbd.entries
+            where role = 'user' and not meta group by run_id, session_id
+        ) i on i.run_id = r.id and i.session_id = r.session_id
         left join nbd.entries a on a.id = try_cast(e.leaf_id as uuid)
         order by r.counter
     """,
