@@ -1,4 +1,4 @@
-"""Frames of a session: columns, dtypes, what they say of the tree, equal to SQL and in all stores."""
+"""Frames of a session: columns, dtypes, what they tell, equal to SQL and in every store."""
 
 from __future__ import annotations
 

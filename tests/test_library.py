@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -38,7 +37,7 @@ def told(store: Store, *texts: str) -> None:
 def test_a_missing_file_is_refused_and_not_made(tmp_path: Path) -> None:
     path = tmp_path / "none.duckdb"
 
-    with pytest.raises(StoreError, match=r"none.duckdb' does not exist; give the path of one"):
+    with pytest.raises(StoreError, match=r"^store file '.*does not exist; give the path of"):
         nb.connect(path)
 
     assert not path.exists()
@@ -96,7 +95,9 @@ def test_a_library_without_sessions_gives_frames_without_rows() -> None:
         frames += [library.tools_df(), library.search("x"), library.spend()]
 
     assert [len(frame) for frame in frames] == [0] * 7
-    assert not any(dtype == object for frame in frames for dtype in frame.dtypes)
+    assert not any(
+        pd.api.types.is_object_dtype(dtype) for frame in frames for dtype in frame.dtypes
+    )
 
 
 def test_a_library_tells_of_the_path_to_each_position(library: Library) -> None:
@@ -190,13 +191,15 @@ def test_a_search_keeps_to_role_model_time_and_limit(library: Library) -> None:
 
 @pytest.mark.parametrize("since", ["yesterday", datetime(2026, 1, 1), 5, "2026-01-01T12:00:00"])
 def test_a_since_that_names_no_instant_is_refused(library: Library, since: object) -> None:
-    with pytest.raises(QueryError, match="since is .*(no ISO date or time|names no instant); give"):
+    with pytest.raises(
+        QueryError, match=r"since is .*(no ISO date or time|names no instant); give"
+    ):
         library.search("it", since=since)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["", "  ", None])
 def test_a_search_for_nothing_is_refused(library: Library, text: str | None) -> None:
-    with pytest.raises(QueryError, match="search text is .*; give the words to look for"):
+    with pytest.raises(QueryError, match=r"search text is .*; give the words to look for"):
         library.search(text)  # type: ignore[arg-type]
 
 
@@ -247,122 +250,6 @@ def test_spending_by_day_is_in_utc(library: Library) -> None:
 def test_spending_by_anything_else_is_refused(library: Library) -> None:
     with pytest.raises(QueryError, match="spend cannot be told by 'mood'; choose one of day"):
         library.spend("mood")  # type: ignore[arg-type]
-
-
-# -- SQL -------------------------------------------------------------------------------------------
-
-
-def test_sql_takes_parameters_by_place_and_by_name(library: Library) -> None:
-    by_place = library.sql("select n from entries where session_id = ? and n < ?", ["s", 3])
-    by_name = library.sql("select n from entries where session_id = $id and n < 3", {"id": "s"})
-
-    assert sorted(by_place["n"]) == sorted(by_name["n"]) == [1, 2]
-
-
-def test_sql_gives_fixed_dtypes_and_scalars(library: Library) -> None:
-    frame = library.sql(
-        "select sum(n) as whole, avg(n) as r, 1.5::decimal(5, 2) as d, true as flag, "
-        "'x' as t, uuid() as u, [1, 2] as l, {'a': 1} as s, null as nothing, "
-        "date '2026-01-02' as day, 9223372036854775808::hugeint as huge, 1 as t "
-        "from entries"
-    )
-
-    assert [str(dtype) for dtype in frame.dtypes] == [
-        "Int64", "Float64", "Float64", "boolean", "string", "string", "string", "string",
-        "string", "datetime64[us]", "string", "Int64",
-    ]  # fmt: skip
-    assert list(frame.columns)[-1] == "t_1"
-    assert (frame["l"][0], frame["s"][0], frame["huge"][0]) == (
-        "[1,2]",
-        '{"a":1}',
-        "9223372036854775808",
-    )
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "from sessions",
-        "with mine as (select * from entries) select count(*) from mine",
-        "select * from main.runs, range(3)",
-        "select count(*) from nbd.moves",
-        "describe entries",
-        "select (select max(n) from entries)",
-        "values (1), (2)",
-    ],
-)
-def test_what_only_reads_the_store_is_answered(library: Library, query: str) -> None:
-    assert len(library.sql(query)) > 0
-
-
-WRITES = [
-    "insert into nbd.meta values ('a', 'b')",
-    "with a as (insert into nbd.meta values ('a', 'b') returning *) select * from a",
-    "drop view entries",
-    "drop table nbd.entries",
-    "create table t as select 1",
-    "update nbd.entries set n = 0",
-    "attach 'other.duckdb'",
-    "copy entries to 'out.csv'",
-    "pragma database_list",
-    "set threads = 1",
-    "checkpoint",
-    "install httpfs",
-    "call checkpoint()",
-    "explain analyze delete from nbd.entries",
-    "begin",
-    "select 1; drop table nbd.entries",
-    "",
-    "selec 1",
-]
-READS_ELSEWHERE = [
-    "select * from 'secret.csv'",
-    "select * from read_text('secret.csv')",
-    "select * from read_csv_auto('secret.csv')",
-    "select * from glob('*')",
-    "select * from query('drop table nbd.entries')",
-    "select * from checkpoint('nbd_file')",
-    "select * from duckdb_settings()",
-    "select * from duckdb_secrets()",
-    "select * from information_schema.tables",
-    "select n from entries where exists (select * from read_blob('secret.csv'))",
-    'select * from "secret.csv" where exists (with "secret.csv" as (select 1) select 1)',
-    "select * from frame_in_scope",
-    "select * from nbd_file.nbd.meta",
-]
-
-
-@pytest.mark.parametrize("query", WRITES + READS_ELSEWHERE)
-def test_what_writes_or_reads_elsewhere_is_refused(
-    library: Library, store: Store, query: str
-) -> None:
-    frame_in_scope = pd.DataFrame({"a": [1]})
-    Path("secret.csv").write_text("a\n1\n")
-    before = len(library.df())
-
-    with pytest.raises(QueryError, match="^query .*(; |\\); )"):
-        library.sql(query)
-
-    assert len(library.df()) == before and len(frame_in_scope) == 1
-    assert not Path("out.csv").exists() and not Path("other.duckdb").exists()
-    told(store, "the store still takes what is written")
-
-
-def test_a_query_that_fails_says_what_duckdb_found(library: Library) -> None:
-    with pytest.raises(QueryError, match='failed .*column "nn" not found'):
-        library.sql("select nn from entries")
-
-
-def test_a_query_says_nothing_of_a_value_that_it_cannot_take(library: Library) -> None:
-    with pytest.raises(QueryError, match="failed"):
-        library.sql("select n from entries where n = ?", [])
-
-
-def test_arrow_is_given_where_pyarrow_is(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-
-    with pytest.raises(ImportError, match="pyarrow is not installed; run pip install pyarrow"):
-        library.arrow("from entries")
 
 
 def test_a_library_shows_how_many_sessions_it_has(library: Library) -> None:

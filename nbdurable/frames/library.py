@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -110,11 +110,10 @@ def _microseconds(since: datetime | date | str) -> int:
             raise QueryError(
                 f"since is {shown(since)}, which is no ISO date or time; give '2026-11-30'"
             ) from None
-    if isinstance(when, datetime) and when.tzinfo is not None:
-        return int(pd.Timestamp(when).as_unit("us").value)
     if isinstance(when, date) and not isinstance(when, datetime):
-        midnight = datetime.combine(when, time(), UTC)
-        return int(pd.Timestamp(midnight).as_unit("us").value)
+        when = datetime.combine(when, time(), UTC)
+    if isinstance(when, datetime) and when.tzinfo is not None:
+        return (when - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
     raise QueryError(
         f"since is {shown(since)}, which names no instant; give a date, or a time with its zone"
     )
