@@ -100,14 +100,15 @@ def _paired(
     calls: Rows, results: Rows, parents: Mapping[int, int]
 ) -> tuple[dict[tuple[int, str], tuple[Any, ...]], Rows]:
     """Return the first result of each call, by its message's ``seq`` and call id, and orphans."""
-    made: dict[tuple[str, str], list[int]] = {}
+    made: dict[tuple[str, str], set[int]] = {}
     for call in calls:
-        made.setdefault((call[0], call[5]), []).append(call[2])
+        made.setdefault((call[0], call[5]), set()).add(call[2])
+    oldest = {key: min(known) for key, known in made.items()}
     answered: dict[tuple[int, str], tuple[Any, ...]] = {}
     orphans: Rows = []
     for result in results:
-        known = made.get((result[1], result[5]))
-        above = _nearest(result[0], frozenset(known), parents) if known else 0
+        key = (result[1], result[5])
+        above = _nearest(result[0], made[key], oldest[key], parents) if key in made else 0
         if above:
             answered.setdefault((above, result[5]), result)
         else:
@@ -115,9 +116,8 @@ def _paired(
     return answered, orphans
 
 
-def _nearest(seq: int, wanted: frozenset[int], parents: Mapping[int, int]) -> int:
+def _nearest(seq: int, wanted: set[int], oldest: int, parents: Mapping[int, int]) -> int:
     """Return the nearest of `wanted` above an entry, or 0; parents are older than children."""
-    oldest = min(wanted)
     at = parents.get(seq, 0)
     while at >= oldest:
         if at in wanted:
