@@ -240,13 +240,13 @@ def test_labels_and_ratings_are_the_latest_and_cleared_ones_are_gone(chat: nb.Se
 def test_an_annotation_that_no_frame_understands_is_passed_over(
     chat: nb.Session, store: Store
 ) -> None:
-    for value in ("NaN", "[1]", "{", '"3"'):
+    for value in (float("nan"), float("inf"), [1], {"a": 1}, "3"):
         mark(store, chat, 3, "rating", value)
     mark(store, chat, 3, "label", 7)
 
     frame = chat.df()
 
-    assert column(frame, "label")[2] is None and column(frame, "rating")[2] is None
+    assert [column(frame, name)[2] for name in ("label", "rating", "ratings")] == [None] * 3
 
 
 @pytest.mark.parametrize(

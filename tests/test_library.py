@@ -108,6 +108,17 @@ def test_a_library_tells_of_the_path_to_each_position(library: Library) -> None:
     assert on_path["f"] == list(range(1, 9))
 
 
+# B3
+def test_a_library_follows_a_session_that_moved_back(library: Library, store: Store) -> None:
+    with nb.open("f", store=store, model=ScriptedModel("x")) as chat:
+        chat.branch(3)
+
+    frame = library.df()
+
+    mine = frame[frame["session_id"] == "f"]
+    assert list(mine["on_path"]) == [True] * 3 + [False] * 5
+
+
 def test_interleaved_sessions_keep_their_own_turns_and_branches(store: Store) -> None:
     with (
         nb.open("a", store=store, model=ScriptedModel("x", repeat=True)) as one,
