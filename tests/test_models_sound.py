@@ -135,3 +135,27 @@ def test_what_comes_after_the_finish_is_kept_with_it(store: Store) -> None:
 
     assert (run.text, run.usage, run.cost) == ("one two", USAGE, 0.5)
     assert run.messages[-1].stop_reason == "length"
+
+
+# B64
+def test_halves_of_a_character_in_two_deltas_become_that_character(store: Store) -> None:
+    chat = nb.open(
+        "s", store=store, model=ScriptedModel([TextDelta("\ud83d"), TextDelta("\ude00!")])
+    )
+
+    run = chat.run("q")
+
+    assert run.text == "😀!"
+    assert not run.entries[-1].is_repaired  # type: ignore[attr-defined]
+
+
+# B7 B64
+def test_a_model_name_with_half_a_character_is_refused_at_the_call(store: Store) -> None:
+    chat = nb.open("s", store=store, model=ScriptedModel("ok"))
+
+    with pytest.raises(ValueError, match=r"model name '\\ud800' holds half a character; correct"):
+        chat.run("q", model="\ud800")
+    with pytest.raises(ValueError, match="holds half a character"):
+        chat.run("q", model=ScriptedModel(name="x\udfff"))
+
+    assert chat.entries() == [] and chat.runs() == []
