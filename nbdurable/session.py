@@ -84,7 +84,8 @@ class Session(Asking, Annotating):
             self.image.entry(node.id) if node.id in shown_whole else node
             for node in self.image.tree.nodes
         ]
-        return session_html(nodes, self.leaf.id, title=self.id)
+        marks = self.image.annotations().marks()
+        return session_html(nodes, self.leaf.id, title=self.id, marks=marks)
 
     def __getitem__(self, ref: Reference) -> Entry:
         """Return the entry that a reference means, such as ``chat[12]``."""
