@@ -193,6 +193,26 @@ class ExperimentRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What is stored together with entries, in one transaction.
+
+    ``contexts`` may be known to the store already. Ends are those of ``runs``, or of runs stored
+    before. A ``seq`` of entries and moves is one of where they came from: it tells which came
+    first, and the store numbers them afresh in that order.
+    """
+
+    moves: tuple[Move, ...] = ()
+    runs: tuple[RunRecord, ...] = ()
+    ends: tuple[RunEnd, ...] = ()
+    contexts: tuple[Context, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    experiments: tuple[ExperimentRecord, ...] = ()
+
+
+NOTHING = Beside()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolDraft:
     """An answer in flight: what `recover` stores as an aborted entry if its process dies (B24).
 
