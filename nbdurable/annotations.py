@@ -16,7 +16,7 @@ from typing import TypeGuard
 
 from nbdurable.blocks import Json
 from nbdurable.stored import Annotation
-from nbdurable.wire import clean
+from nbdurable.wire import clean, dumps
 
 LABEL, PREFER, CONFIRM = "label", "prefer", "confirm"
 NOT_RATINGS = frozenset({LABEL, PREFER, CONFIRM})
@@ -181,6 +181,16 @@ def losers_of(annotation: Annotation) -> tuple[str, ...]:
 def preference_value(loser_ids: Iterable[str]) -> dict[str, Json]:
     """Return what a preference over these entries holds."""
     return {"over": list(loser_ids)}
+
+
+def with_ids(annotation: Annotation, fresh: Mapping[str, str]) -> str:
+    """Return an annotation's value as JSON with `fresh` ids in place of old ones; others stay."""
+    value = _value(annotation) if annotation.name == PREFER else None
+    over = value.get("over") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or not isinstance(over, list):
+        return annotation.value_json
+    mapped = [fresh.get(loser, loser) if isinstance(loser, str) else loser for loser in over]
+    return dumps({**value, "over": mapped})
 
 
 def _label(annotation: Annotation | None) -> str | None:
