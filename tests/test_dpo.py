@@ -125,6 +125,7 @@ def test_identical_pairs_come_once(store: Store) -> None:
 def test_two_equal_answers_are_no_pair_and_counted(store: Store) -> None:
     chat = three(store, "same", "same", "other")
     chat.prefer(2, 3)
+    chat.prefer(2, 3, by="ana")
 
     assert preference_pairs(chat.image).left_out == 1
     assert texts_of(chat) == []
@@ -142,6 +143,19 @@ def test_answers_to_other_questions_and_of_one_path_are_left_out(store: Store) -
     chat.rate(second, 2)
 
     assert preference_pairs(chat.image).left_out == 3
+    assert texts_of(chat) == []
+
+
+# B44 B70
+def test_answers_whose_prompts_differ_by_a_repair_are_left_out(store: Store) -> None:
+    """One has the result of a call that both share, the other a word that there is none."""
+    chat = opened(store, calls(("look", {"port": "Kiel"})), "2 m", tools=[look])
+    chat.run("Tide at Kiel?", show=None)
+    chat.branch(2)
+    (guess,) = chat.append(nb.assistant("A guess."))
+    chat.prefer(guess, 4)
+
+    assert preference_pairs(chat.image).left_out == 1
     assert texts_of(chat) == []
 
 
