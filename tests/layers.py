@@ -24,10 +24,10 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "loop compacting",
         "notebook display terminal outline reprs",
         "planning starting handle asking",
-        "session",
+        "exploring session",
         "opening",
-        "explore annotations",
-        "frames library formats",
+        "annotations",
+        "explore frames library formats",
         "notebook.tree notebook.compare notebook.bridge notebook.magics testing",
         ".",
         "demo",
@@ -35,7 +35,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
     )
 )
 
-# `session` alone may reach upward, inside methods, and only to these.
+# `session` alone may reach upward, inside methods, and only to these; `exploring` is part of it.
 SESSION_REACHES = frozenset(
     "explore annotations frames library formats notebook.tree notebook.compare".split()
 )
@@ -45,7 +45,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "duckdb": ("stores.duckdb",),
     "litellm": ("models.litellm",),
     "xllamacpp": ("models.local", "models.local_engine"),
-    "pandas": ("frames",),
+    "pandas": ("frames", "explore.frame"),
     "anywidget": ("notebook",),
     "ipywidgets": ("notebook",),
     "psycopg": ("stores.postgres",),
@@ -139,5 +139,5 @@ def is_allowed(found: Import) -> bool:
         return is_free or is_within(found.module, HOMES.get(found.target, ()))
     if floor_of(found.target) <= floor_of(found.module):
         return True
-    reaches_up = found.module == "session" and not found.is_top
+    reaches_up = found.module in ("session", "exploring") and not found.is_top
     return reaches_up and is_within(found.target, SESSION_REACHES)

@@ -6,6 +6,7 @@ finds it again; ``drive`` runs what is missing; ``experiment`` is what a verb re
 
 from __future__ import annotations
 
-from nbdurable.explore.experiment import Cell, Experiment
+from nbdurable.explore.cell import Cell
+from nbdurable.explore.experiment import Experiment
 
 __all__ = ["Cell", "Experiment"]

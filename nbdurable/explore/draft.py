@@ -310,7 +310,7 @@ def crossed(
     )
 
 
-def refuse_effects(kind: str, cells: Iterable[DraftCell]) -> None:
+def refuse_effects(kind: str, settings: Iterable[Settings]) -> None:
     """Refuse tools with effects, unless they may run (B29).
 
     Raises
@@ -318,11 +318,10 @@ def refuse_effects(kind: str, cells: Iterable[DraftCell]) -> None:
     RunError
         The text names the tool.
     """
-    for settings in _distinct(cell.settings for cell in cells):
-        for tool in settings.tools:
-            if tool.effects and settings.effects != "run":
+    for own in _distinct(settings):
+        for tool in own.tools:
+            if tool.effects and own.effects != "run":
                 raise RunError(
                     f"{kind} would run tool {tool.name!r}, which has effects, once for each "
                     "answer; leave it out by tools=, or allow it by effects='run'"
                 )
-

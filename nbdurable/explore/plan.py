@@ -12,6 +12,7 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from nbdurable.blocks import Json
 from nbdurable.errors import RunError, shown
@@ -146,7 +147,7 @@ def _cell_from_dict(wire: Mapping[str, Json], specs: Sequence[Spec]) -> PlannedC
     return PlannedCell(
         key=cell_key(axes),
         axes=axes,
-        spec=specs[wire["setting"]],  # type: ignore[index]
+        spec=specs[cast(int, wire["setting"])],
         leaf_id=wire["leaf"],  # type: ignore[arg-type]
         after=wire.get("after"),  # type: ignore[arg-type]
         input_ids=tuple(wire.get("input", ())),  # type: ignore[arg-type]
@@ -240,8 +241,7 @@ def difference(stored: Plan, asked: Plan) -> str | None:
     if stored.leaf_id != asked.leaf_id:
         return "it was asked at another leaf"
     if set(stored.axes) != set(asked.axes):
-        was, now = (", ".join(axes) or "none" for axes in (stored.axes, asked.axes))
-        return f"its axes were {was}, not {now}"
+        return f"its axes were {', '.join(stored.axes)}, not {', '.join(asked.axes)}"
     names = sorted({*stored.fixed, *asked.fixed})
     for name in names:
         was, now = stored.fixed.get(name), asked.fixed.get(name)
