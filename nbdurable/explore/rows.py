@@ -65,11 +65,9 @@ def _row(cell: Cell, axes: Sequence[str], scores: Mapping[str, Json]) -> Row:
 
 
 def _tokens(cell: Cell) -> Row:
-    usage = cell.run.usage if cell.run and cell.entry is not None else None
-    if usage is None:
+    if cell.run is None or cell.entry is None:
         return dict.fromkeys(TOKENS)
-    counted = usage.to_dict()
-    return {name: counted.get(name.removesuffix("_tokens")) for name in TOKENS}
+    return {**cell.run.usage.to_dict()}
 
 
 def _data(cell: Cell) -> Row:

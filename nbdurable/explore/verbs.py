@@ -119,9 +119,16 @@ def _begin(session: Exploring, draft: Draft, name: str | None, go: Go) -> Experi
     checked_concurrency(go.concurrency)
     refuse_effects(draft.kind, (cell.settings for cell in draft.cells))
     found = keeping.find(session, draft, name, always_new=go.fresh)
-    experiment = Experiment(session, name=name, kept=found, draft=draft, concurrency=go.concurrency)
+    experiment = Experiment(
+        session,
+        name=name,
+        kept=found,
+        draft=draft,
+        concurrency=go.concurrency,
+        effects=go.effects,
+    )
     if go.start:
-        experiment.resume(wait=go.wait, show=go.show, effects=go.effects)
+        experiment.resume(wait=go.wait, show=go.show)
     return experiment
 
 

@@ -54,6 +54,7 @@ class Work:
         kept: Kept | None = None,
         draft: Draft | None = None,
         concurrency: int = CONCURRENCY,
+        effects: Effects = "refuse",
     ) -> None:
         self._session = session
         self._kept = kept
@@ -64,6 +65,7 @@ class Work:
         self._planned = self._plan.by_key()
         self._keys = tuple(self._drafts or self._planned)
         self._concurrency = checked_concurrency(concurrency)
+        self._effects = effects
         self._own: list[Drive] = []
         self._settled: list[Cell] | None = None
 
@@ -143,7 +145,7 @@ class Work:
         wait: bool = True,
         show: Bar | EllipsisType = ...,
         concurrency: int | None = None,
-        effects: Effects = "refuse",
+        effects: Effects | None = None,
         budget_usd: float | None = None,
     ) -> Self:
         """Run the cells that have no finished answer; call no finished one again.
@@ -153,7 +155,7 @@ class Work:
         Parameters
         ----------
         wait, show, concurrency, effects, budget_usd
-            As for `Session.grid`.
+            As for `Session.grid`; ``effects`` is by default what the plan was made with here.
 
         Returns
         -------
@@ -175,7 +177,8 @@ class Work:
         if not missing:
             return self._go(None, wait, show)
         budgets = () if budget_usd is None else (Budget(budget_usd),)
-        settings = self._all_settings(missing, effects, budgets)
+        allowed = self._effects if effects is None else effects
+        settings = self._all_settings(missing, allowed, budgets)
         self._check(missing, settings)
         self._store()
         drive = self._drive(missing, settings)
@@ -246,8 +249,7 @@ class Work:
                 )
                 if replay is not None and replay.model is not None:
                     own = replace(own, model=replay.model)
-                allowed = effects if own.effects == "refuse" else own.effects
-                made[mark] = replace(own, effects=allowed, budgets=(*own.budgets, *budgets))
+                made[mark] = replace(own, effects=effects, budgets=(*own.budgets, *budgets))
             found[key] = made[mark]
         return found
 
