@@ -9,6 +9,7 @@ import pytest
 
 import nbdurable as nb
 from nbdurable.explore import Experiment
+from nbdurable.models.scripted import ScriptedModel
 from nbdurable.stores.base import Store
 from tests.exploring import children, echo, opened, rows
 
@@ -45,8 +46,6 @@ def test_a_plan_is_stored_before_the_first_call(store: Store) -> None:
     def look(_: object) -> str:
         plans.append([one.plan_json for one in store.load_experiments("s")])
         return "x"
-
-    from nbdurable.models.scripted import ScriptedModel
 
     exp = opened(store, ScriptedModel(look)).grid("Q", temperature=[0, 1], name="g")
 
@@ -262,7 +261,7 @@ def test_no_plan_holds_what_is_not_recorded(store: Store) -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "a\0b", 7])
 def test_a_name_that_is_no_text_is_refused(store: Store, name: object) -> None:
-    with pytest.raises(ValueError, match="name is .*; give text"):
+    with pytest.raises(ValueError, match=r"name is .*; give text"):
         opened(store).grid("Q", name=name)  # type: ignore[arg-type]
 
 

@@ -126,7 +126,7 @@ def test_ephemeral_input_is_refused_as_it_could_not_be_resumed(store: Store) -> 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "3"])
 def test_a_number_of_samples_that_is_none_is_refused(store: Store, n: object) -> None:
-    with pytest.raises(ValueError, match="n is .*; give a whole number, 1 or more"):
+    with pytest.raises(ValueError, match=r"n is .*; give a whole number, 1 or more"):
         opened(store).sample(n, "Q")  # type: ignore[arg-type]
 
 

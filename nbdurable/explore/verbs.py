@@ -8,7 +8,6 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal
 
 from nbdurable.blocks import Json
-from nbdurable.budget import Budget
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import EntryError, RunError, TreeError, shown
 from nbdurable.explore import kept as keeping
@@ -105,12 +104,7 @@ def grid(
 
 
 def _base(session: Exploring, given: Mapping[str, Any], go: Go) -> Settings:
-    own = session.settings.override(**given, effects=go.effects)
-    return (
-        own
-        if go.budget_usd is None
-        else replace(own, budgets=(*own.budgets, Budget(go.budget_usd)))
-    )
+    return session.settings.override(**given, effects=go.effects)
 
 
 def _begin(session: Exploring, draft: Draft, name: str | None, go: Go) -> Experiment:
@@ -126,6 +120,7 @@ def _begin(session: Exploring, draft: Draft, name: str | None, go: Go) -> Experi
         draft=draft,
         concurrency=go.concurrency,
         effects=go.effects,
+        budget_usd=go.budget_usd,
     )
     if go.start:
         experiment.resume(wait=go.wait, show=go.show)
@@ -167,8 +162,7 @@ def then(
             f"experiment {shown(experiment.name)} has no finished answer to go on from; "
             "resume() runs what is missing"
         )
-    budgets = () if go.budget_usd is None else (Budget(go.budget_usd),)
-    settings = experiment._all_settings([cell.key for cell in done], go.effects, budgets)
+    settings = experiment._all_settings([cell.key for cell in done], go.effects, ())
     cells = tuple(
         DraftCell(
             axes=cell.axes,

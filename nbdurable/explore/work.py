@@ -55,6 +55,7 @@ class Work:
         draft: Draft | None = None,
         concurrency: int = CONCURRENCY,
         effects: Effects = "refuse",
+        budget_usd: float | None = None,
     ) -> None:
         self._session = session
         self._kept = kept
@@ -66,6 +67,7 @@ class Work:
         self._keys = tuple(self._drafts or self._planned)
         self._concurrency = checked_concurrency(concurrency)
         self._effects = effects
+        self._budget_usd = budget_usd  # of the call that made it, and of that alone (B26)
         self._own: list[Drive] = []
         self._settled: list[Cell] | None = None
 
@@ -176,12 +178,14 @@ class Work:
         missing = self._missing()
         if not missing:
             return self._go(None, wait, show)
-        budgets = () if budget_usd is None else (Budget(budget_usd),)
+        limit = self._budget_usd if budget_usd is None else budget_usd
+        budgets = () if limit is None else (Budget(limit),)
         allowed = self._effects if effects is None else effects
         settings = self._all_settings(missing, allowed, budgets)
         self._check(missing, settings)
         self._store()
         drive = self._drive(missing, settings)
+        self._budget_usd = None
         self._own.append(drive)
         return self._go(drive, wait, show)
 
