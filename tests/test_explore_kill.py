@@ -117,5 +117,8 @@ def test_a_grid_killed_again_and_again_is_finished_once(tmp_path: Path, seed: in
     for _ in range(4):
         asked(path, rng.choice(KINDS), rng.randint(1, 12))
 
-    if DuckDBStore(path).load_experiments("s"):
+    store = DuckDBStore(path)
+    is_planned = bool(store.load_experiments("s"))
+    store.close()
+    if is_planned:
         check(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -84,18 +85,21 @@ def find(handle: Asking, draft: Draft, name: str | None, *, always_new: bool) ->
             return equal[at]
     if not always_new and (named or equal):
         return named or equal[-1]
-    if handle.replay is not None and handle.replay.is_only:
-        raise ReplayMiss(_miss(draft, asked, stored))
+    if handle.replay is not None:
+        text = _miss(draft, asked, stored)
+        if handle.replay.is_only:
+            raise ReplayMiss(f"{text}; open with replay=True to run it")
+        warnings.warn(f"{text}; it runs for real", stacklevel=5)
     return None
 
 
 def _miss(draft: Draft, asked: Plan, stored: Sequence[Kept]) -> str:
-    text = f"replay has no recorded {draft.kind} equal to this one, and may call no model"
+    text = f"replay has no recorded {draft.kind} equal to this one"
     near = next((one for one in reversed(stored) if one.plan.kind == draft.kind), None)
     if near is None:
-        return f"{text}; open with replay=True to run it"
-    how = difference(near.plan, asked) or "it was asked fewer times or with other cells"
-    return f"{text}; nearest is {shown(near.record.name)}: {how}; open with replay=True to run it"
+        return text
+    how = difference(near.plan, asked) or "it has other cells, or was asked fewer times"
+    return f"{text}, nearest is {shown(near.record.name)}: {how}"
 
 
 def free_name(image: Loaded, kind: str) -> str:
