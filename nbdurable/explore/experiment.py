@@ -17,9 +17,11 @@ from nbdurable.settings import Effects
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from nbdurable.explore.estimate import Estimate
     from nbdurable.explore.progress import Bar
+    from nbdurable.explore.score import Scorer
     from nbdurable.session import Session
 
 ROWS_SHOWN = 20
@@ -116,6 +118,47 @@ class Experiment(Work):
         missing = self._missing()
         settings = self._all_settings(missing, "run", ())
         return estimate(self._session.image, [(self._ask(key), settings[key]) for key in missing])
+
+    def score(
+        self, scorer: Scorer | Session, name: str = "score", by: str | None = None
+    ) -> Experiment:
+        """Score the finished cells and keep the scores as annotations of their answers (B70).
+
+        Cells that have a score of this name and author are passed over, so that a scoring that
+        was cut goes on where it was; each score is stored as it comes.
+
+        Parameters
+        ----------
+        scorer : function or Session
+            A function of a `Cell` that gives a number, a bool, or a dict of numbers. Or a judge: a
+            session that is asked beside its leaf, once for each cell; its structured answer, or
+            the first number in its text, is the score, its cost is in its own run.
+        name : str
+            The column in `df`; of a dict ``name.key``.
+        by : str, optional
+            The author; by default the function's name or the judge's model.
+
+        Returns
+        -------
+        Experiment
+            This one.
+        """
+        from nbdurable.explore.score import score
+
+        self._session.ready(moves=False)
+        score(self._session.image, self.cells(), scorer, name, by)
+        return self
+
+    def plot(self) -> Figure:
+        """Draw cost, time and scores of the alternatives; needs matplotlib (``[plot]``)."""
+        from nbdurable.explore import rows
+        from nbdurable.explore.plot import figure
+
+        cells, said = self.cells(), self._annotations()
+        found = rows.rows_of(cells, self.axes, said)
+        targets = {cell.entry.id: cell.i for cell in cells if cell.entry is not None}
+        scores = dict.fromkeys(n for row in rows.scores_of(targets, said).values() for n in row)
+        return figure(found, self.axes, list(scores))
 
     def pick(self, i: SupportsIndex) -> Cell:
         """Move the leaf, and the position, onto the answer of a cell, and return the cell.
