@@ -14,7 +14,7 @@ from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nbdurable.background import background_loop, submit
+from nbdurable.background import background_loop, check_may_wait, submit
 from nbdurable.compacting import CompactionLoop, compact_before, plan_at
 from nbdurable.compaction import summary_messages
 from nbdurable.entries import Entry, MessageEntry
@@ -64,6 +64,8 @@ def start(
     LeafMoved
         The ask was from the leaf, which is elsewhere by now; nothing was started.
     """
+    if wait:
+        check_may_wait("this run")
     job = plan(handle.image, settings, ask, handle.leaf if ask.moves else Leaf(ask.leaf_id))
     _warn_if_continued(handle, ask)
     before = handle.leaf.id
@@ -123,6 +125,7 @@ def made_live(handle: Asking, job: Job, loop: Loop) -> Coroutine[Any, Any, None]
     run = job.run
     run._then, run._present, run._cancel = partial(_then, handle), _bundle, cancel
     handle.runs_started.add(run)
+    handle.image.live[run.run_id] = run
     return loop.run()
 
 
@@ -228,6 +231,7 @@ def compact(
     handle: Asking, keep_turns: int, prompt: str | None, settings: Settings
 ) -> Entry | None:
     """Run a compaction to its end; None when there is nothing to summarise."""
+    check_may_wait("this compaction")
     image = handle.image
     planned = plan_at(image, handle.leaf.id, keep_turns)
     if planned is None:
@@ -285,7 +289,8 @@ def runs_of(handle: Asking, records: Iterable[tuple[RunRecord, RunEnd | None]]) 
     for node in image.tree.nodes:
         if node.run_id in made:
             made[node.run_id].append(image.entry(node.id))
-    started = {run.run_id: run for run in handle.runs_started}
+    started = {run.run_id: run for run in image.live.values() if not run.is_done}
+    started |= {run.run_id: run for run in handle.runs_started}
     return [
         started.get(record.id) or _past_run(handle, record, end, made[record.id])
         for record, end in kept

@@ -216,7 +216,7 @@ class Drive:
                 return None
             try:
                 run = await self._one_run(task, ask)
-            except Exception as exc:  # of a model or tool that is the user's; the others go on
+            except (Exception, KeyboardInterrupt, SystemExit) as exc:  # of a model of the user's
                 if not isinstance(exc, NbDurableError):
                     log.exception("cell %s of experiment %s failed", task.key, self.experiment_id)
                 self.refused[task.key] = exc

@@ -14,6 +14,7 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self
 
+from nbdurable.background import check_may_wait
 from nbdurable.budget import Budget
 from nbdurable.errors import BudgetExceeded, ReplayMiss, RunError, shown
 from nbdurable.explore import kept as keeping
@@ -171,6 +172,8 @@ class Work:
         ReplayMiss
             Cells are missing in a replay that may call no model.
         """
+        if wait:
+            check_may_wait("an experiment")
         self._session.ready(moves=False)
         if concurrency is not None:
             self._concurrency = checked_concurrency(concurrency)
@@ -319,6 +322,7 @@ class Work:
         TimeoutError
             It still goes on after `timeout_s` seconds; it is left alone.
         """
+        check_may_wait("an experiment")
         try:
             with interruptible():
                 self._follow(timeout_s, show)
