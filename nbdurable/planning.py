@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import EllipsisType
 
 from nbdurable.blocks import Message
@@ -42,6 +42,10 @@ class Ask:
     from_id: str | EllipsisType | None = ...
     experiment_id: str | None = None
     cell: str | None = None
+
+    def under(self, leaf_id: str | None) -> Ask:
+        """Return the same ask at another leaf."""
+        return replace(self, leaf_id=leaf_id)
 
 
 def plan(image: Loaded, settings: Settings, ask: Ask, leaf: Leaf) -> Job:

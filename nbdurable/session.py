@@ -13,10 +13,10 @@ from typing import Any, Literal, TypeVar, overload
 
 from nbdurable import forking, starting
 from nbdurable.annotating import Annotating
-from nbdurable.asking import Asking
 from nbdurable.blocks import Json, Message
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
 from nbdurable.errors import EntryError, shown
+from nbdurable.exploring import Exploring
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf
 from nbdurable.models.base import Model
@@ -36,7 +36,7 @@ Show = Literal["stream", "line"] | None
 SHOWN_WHOLE = 60  # entries at the end of the path whose full text a static tree may hold
 
 
-class Session(Asking, Annotating):
+class Session(Exploring, Annotating):
     """One handle of a session; make it with `open`.
 
     Verbs may be called from any thread. What they return is immutable or a copy.

@@ -24,10 +24,9 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "loop compacting",
         "notebook display terminal outline reprs",
         "planning starting handle asking annotating",
-        "session",
+        "exploring session",
         "opening",
-        "explore",
-        "frames library formats",
+        "explore frames library formats",
         "notebook.tree notebook.compare notebook.bridge notebook.magics testing",
         ".",
         "demo",
@@ -35,7 +34,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
     )
 )
 
-# `session` alone may reach upward, inside methods, and only to these.
+# `session` alone may reach upward, inside methods, and only to these; `exploring` is part of it.
 SESSION_REACHES = frozenset("explore frames library formats notebook.tree notebook.compare".split())
 
 # Where alone each heavy library may be imported, outside type-checking blocks.
@@ -43,7 +42,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "duckdb": ("stores.duckdb",),
     "litellm": ("models.litellm",),
     "xllamacpp": ("models.local", "models.local_engine"),
-    "pandas": ("frames",),
+    "pandas": ("frames", "explore.frame"),
     "anywidget": ("notebook",),
     "ipywidgets": ("notebook",),
     "psycopg": ("stores.postgres",),
@@ -137,5 +136,5 @@ def is_allowed(found: Import) -> bool:
         return is_free or is_within(found.module, HOMES.get(found.target, ()))
     if floor_of(found.target) <= floor_of(found.module):
         return True
-    reaches_up = found.module == "session" and not found.is_top
+    reaches_up = found.module in ("session", "exploring") and not found.is_top
     return reaches_up and is_within(found.target, SESSION_REACHES)
