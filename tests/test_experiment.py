@@ -180,13 +180,16 @@ def test_cells_that_are_under_way_are_not_started_twice(store: Store) -> None:
 
 def test_no_more_than_the_given_number_of_calls_are_made_at_once(store: Store) -> None:
     running, most, lock = 0, 0, threading.Lock()
+    met = threading.Event()  # the first answers wait until as many as may are under way
 
     def say(_: object) -> list[object]:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
-        return ["x", 0.01]
+            if running == 3:
+                met.set()
+        return ["x", met]
 
     class Counted(ScriptedModel):
         async def _play(self, number: int, request: ModelRequest):  # type: ignore[no-untyped-def]

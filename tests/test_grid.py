@@ -109,6 +109,18 @@ def test_a_grid_that_asks_less_shows_what_it_asked_and_hides_nothing(store: Stor
 
 
 # B43
+def test_a_grid_that_asks_others_keeps_those_it_had(store: Store) -> None:
+    a, b, c = echo("a"), echo("b"), echo("c")
+    chat = opened(store, a)
+    chat.grid("Q", model=[a, b], name="g")
+
+    chat.grid("Q", model=[b, c], name="g")
+
+    assert [cell.text for cell in chat.experiment("g")] == ["a Q", "b Q", "c Q"]
+    assert (a.call_count, b.call_count, c.call_count) == (1, 1, 1)
+
+
+# B43
 def test_a_fresh_grid_asks_all_again(store: Store) -> None:
     model = echo()
     chat = opened(store, model)

@@ -94,6 +94,24 @@ def test_a_verdict_without_a_number_is_told_and_asked_again(store: Store) -> Non
     assert [json.loads(one.value_json) for one in store.load_annotations("s")] == [3]
 
 
+# B70
+def test_a_name_that_labels_and_preferences_have_is_refused(store: Store) -> None:
+    with pytest.raises(nb.errors.EntryError, match="name 'label' of a score means something else"):
+        opened(store).sample(1, "Q").score(length, name="label")
+
+
+# B70
+def test_a_rating_of_an_answer_is_a_column(store: Store) -> None:
+    chat = opened(store)
+    exp = chat.sample(2, "Q")
+
+    chat.rate(exp[1].run, 5, by="me")
+    chat.prefer(exp[1].run, exp[0].run)
+
+    assert exp.df()["rating"].tolist()[1] == 5
+    assert "prefer" not in exp.df().columns
+
+
 def test_what_can_score_nothing_is_refused(store: Store) -> None:
     with pytest.raises(TypeError, match="neither a function of a cell nor a session"):
         opened(store).sample(1, "Q").score("good")  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
+from nbdurable.annotations import NOT_RATINGS
 from nbdurable.blocks import Json
 from nbdurable.explore.cell import Cell
 from nbdurable.explore.plan import SAMPLE
@@ -91,7 +92,7 @@ def scores_of(targets: Mapping[str, int], annotations: Iterable[Annotated]) -> d
     """
     latest: dict[tuple[str, str, str | None], Json] = {}
     for target, name, by, value in annotations:
-        if target in targets:
+        if target in targets and name not in NOT_RATINGS:
             latest[target, name, by] = json.loads(value)
     numbers = {key: v for key, v in latest.items() if isinstance(v, int | float)}
     authors: dict[str, set[str | None]] = {}

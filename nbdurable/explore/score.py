@@ -8,10 +8,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nbdurable.annotations import NOT_RATINGS
 from nbdurable.asking import Asking
 from nbdurable.blocks import Json
 from nbdurable.entries import Entry, MessageEntry
-from nbdurable.errors import ModelError, RunError, shown
+from nbdurable.errors import EntryError, ModelError, RunError, shown
 from nbdurable.explore.cell import Cell
 from nbdurable.loaded import Loaded
 from nbdurable.reprs import money
@@ -34,6 +35,11 @@ def score(
 
     Each score is stored before the next is asked for.
     """
+    if name.partition(".")[0] in NOT_RATINGS:
+        raise EntryError(
+            f"name {shown(name)} of a score means something else here; choose another, "
+            f"none of {sorted(NOT_RATINGS)}"
+        )
     author = by or _author(scorer)
     done = {
         one.target_id
