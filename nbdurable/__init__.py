@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nbdurable.entries import CompactionEntry, CustomEntry, Entry, MessageEntry, OpaqueEntry
     from nbdurable.hooks import Hooks
     from nbdurable.inputs import assistant, ephemeral, file, image, meta, text, user
+    from nbdurable.library import connect
     from nbdurable.lifecycle import SessionEvent
     from nbdurable.opening import open
     from nbdurable.references import LEAF
@@ -39,6 +40,7 @@ _HOME = {
     "Session": "session",
     "SessionEvent": "lifecycle",
     "assistant": "inputs",
+    "connect": "library",
     "ephemeral": "inputs",
     "errors": "",
     "file": "inputs",
@@ -62,6 +64,7 @@ __all__ = [
     "Session",
     "SessionEvent",
     "assistant",
+    "connect",
     "ephemeral",
     "errors",
     "file",

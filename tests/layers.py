@@ -133,6 +133,7 @@ def is_allowed(found: Import) -> bool:
     """Return whether one import keeps to the floors and homes."""
     if not found.is_ours:
         is_free = found.target not in HOMES and not (found.is_top and found.target in LAZY)
+        is_free |= found.target == "numpy" and is_within(found.module, HOMES["pandas"])
         return is_free or is_within(found.module, HOMES.get(found.target, ()))
     if floor_of(found.target) <= floor_of(found.module):
         return True
