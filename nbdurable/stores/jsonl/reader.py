@@ -148,10 +148,12 @@ class Recording:
                     contexts[context.digest] = context
                 elif kind == "blob":
                     blob.take(wire, keep)
+                    continue
                 elif kind not in ("header", "end"):
                     if draft is None:
                         raise ValueError(f"type {kind!r} before any session")
                     draft.take(kind, wire)
+                blob.check_done()
             except (ValueError, TypeError, KeyError) as exc:
                 raise self._damage(number, f"is not legal: {exc}") from exc
         if draft is not None:
@@ -235,12 +237,19 @@ class _Blob:
     def __init__(self) -> None:
         self._sha256 = ""
         self._data = bytearray()
+        self._is_open = False
+
+    def check_done(self) -> None:
+        """Raise `ValueError` while parts are still to come."""
+        if self._is_open:
+            raise ValueError(f"the bytes of {shown(self._sha256)} before it are not complete")
 
     def take(self, wire: dict[str, Any], keep: Keep) -> None:
         """Take one part, and hand over what is complete; or raise `ValueError`."""
         sha256, size, at = wire["sha256"], wire["size"], wire["at"]
         if at == 0:
-            self._sha256, self._data = sha256, bytearray()
+            self.check_done()
+            self._sha256, self._is_open = sha256, True
         if sha256 != self._sha256 or at != len(self._data):
             raise ValueError(f"part at byte {shown(at)} of {shown(sha256)} is out of place")
         try:
@@ -249,7 +258,7 @@ class _Blob:
             raise ValueError(f"'base64' cannot be read: {exc}") from exc
         if len(self._data) < size:
             return
-        data, self._data = bytes(self._data), bytearray()
+        data, self._data, self._is_open = bytes(self._data), bytearray(), False
         if hashlib.sha256(data).hexdigest() != sha256:
             raise ValueError(f"bytes of {shown(sha256)} have another hash")
         keep(sha256, data)
