@@ -13,6 +13,7 @@ from nbdurable.reprs import count, one_line
 Outcome = Literal["added", "grown", "unchanged", "refused"]
 
 _SHOWN = 20  # sessions, and oddities, of one report on a screen
+_LINE_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +69,18 @@ class ImportReport:
         return tuple(s for s in self.sessions if s.outcome in ("unchanged", "refused"))
 
     def __str__(self) -> str:
-        return "\n".join(map(one_line, [self._heading(), *self._details()]))
+        return "\n".join(self._lines())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li>{plain(one_line(line))}</li>" for line in self._details())
+        heading, *details = map(plain, self._lines())
+        items = "".join(f"<li>{line}</li>" for line in details)
         listed = f"<ul>{items}</ul>" if items else ""
-        return page(f"<div><b>{plain(one_line(self._heading()))}</b></div>{listed}", name="nbd")
+        return page(f"<div><b>{heading}</b></div>{listed}")
+
+    def _lines(self) -> list[str]:
+        return [one_line(line, _LINE_CHARS) for line in (self._heading(), *self._details())]
 
     def _heading(self) -> str:
         outcomes = Counter(session.outcome for session in self.sessions)
