@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from nbdurable.errors import RunError
+from nbdurable.threads import interruptible
+
+log = logging.getLogger("nbdurable")
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -29,9 +36,48 @@ def background_loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None or _pid != os.getpid():
             _loop, _pid = asyncio.new_event_loop(), os.getpid()
-            thread = threading.Thread(target=_loop.run_forever, name="nbdurable-loop", daemon=True)
+            thread = threading.Thread(
+                target=_serve, args=(_loop,), name="nbdurable-loop", daemon=True
+            )
             thread.start()
         return _loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop whatever ends it: an exit asked for in a task of a tool, or a stop."""
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except BaseException as exc:  # asyncio lets these out of the loop, past all other runs
+            log.warning("a task on the background loop asked for an end: %r", exc)
+
+
+def is_on_loop() -> bool:
+    """Whether this code runs on the background loop, as async tools and hooks do."""
+    return _loop is not None and asyncio._get_running_loop() is _loop
+
+
+def check_may_wait(what: str) -> None:
+    """Raise `RunError` on the background loop, where a wait for a run would have no end."""
+    if is_on_loop():
+        raise RunError(
+            f"{what} cannot be waited for on the event loop that runs it, where async tools and "
+            "hooks are; await session.run(..., wait=False) there, or call from asyncio.to_thread"
+        )
+
+
+@contextmanager
+def waiting_for(run_id: str, *, is_done: bool) -> Iterator[None]:
+    """Let Ctrl-C through while blocking for a run; refuse where that would have no end."""
+    if not is_done:
+        check_may_wait(f"run {run_id}")
+        if _loop is not None and _pid != os.getpid():
+            raise RunError(
+                f"run {run_id} is one of process {_pid} and this is its fork {os.getpid()}, which "
+                "has no part in it; wait for it there"
+            )
+    with interruptible():
+        yield
 
 
 def submit(work: Coroutine[Any, Any, None]) -> None:

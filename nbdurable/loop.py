@@ -22,6 +22,7 @@ from nbdurable.errors import BudgetExceeded, NbDurableError, RunError, told
 from nbdurable.events import Event
 from nbdurable.hooks import HookChain
 from nbdurable.loaded import Leaf, Loaded
+from nbdurable.media import told_of_other
 from nbdurable.modelcall import ModelCall, cancelled_error
 from nbdurable.models.base import Model, ModelRequest
 from nbdurable.run import Run
@@ -91,11 +92,11 @@ class Loop:
             outcome, failure = stop.outcome, stop.cause
         except RunCancelled:
             outcome, failure = "aborted", cancelled_error()
-        except Exception as exc:
+        except BaseException as exc:  # what got past here would end the loop of all other runs
             failure = exc
             if not isinstance(exc, NbDurableError):
                 log.exception("run %s failed", job.record.id)
-                failure = RunError(f"run {job.record.id} failed: {type(exc).__name__}: {exc}")
+                failure = RunError(f"run {job.record.id} failed: {told_of_other(exc)}")
                 failure.__cause__ = exc
         if outcome == "aborted" and self.ended_as not in (None, "aborted"):
             outcome, failure = self.ended_as, None  # the cancel came after the end was stored
@@ -303,7 +304,7 @@ class Loop:
             await in_thread(
                 partial(job.image.store.end_run, self.end(outcome, job.leaf.id, failure))
             )
-        except NbDurableError:
+        except BaseException:  # a store of another's may raise anything; the run ends all the same
             log.exception("the end of run %s could not be stored", job.record.id)
 
     def count(self, message: Message) -> None:

@@ -128,7 +128,7 @@ def bare(section: Section) -> Section:
     return replace(
         section,
         line=0,
-        entries=tuple(replace(entry, seq=place[id(entry)], digest="") for entry in section.entries),
+        entries=tuple(entry._replace(seq=place[id(entry)], digest="") for entry in section.entries),
         beside=replace(
             beside,
             moves=tuple(replace(move, seq=place[id(move)]) for move in beside.moves),
@@ -180,7 +180,7 @@ def any_section(draw: st.DrawFn) -> Section:
         draw(_any_entry(session_id, entry_id, made[:at], run_ids))
         for at, entry_id in enumerate(made)
     ]
-    entries = [replace(entry, seq=2 * n, n=n) for n, entry in enumerate(entries, 1)]
+    entries = [entry._replace(seq=2 * n, n=n) for n, entry in enumerate(entries, 1)]
     seqs = sorted(draw(st.lists(st.integers(0, 20), max_size=3)))
     moves = [
         draw(

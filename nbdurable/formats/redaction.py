@@ -98,11 +98,11 @@ class Redactor:
     # -- records -------------------------------------------------------------------------------
 
     def _entry(self, entry: StoredEntry) -> StoredEntry:
-        changed = replace(entry, payload=self._payload(entry))
+        changed = entry._replace(payload=self._payload(entry))
         if changed.payload == entry.payload:
-            return replace(entry, preview=self.text(entry.preview))
+            return entry._replace(preview=self.text(entry.preview))
         # made afresh: a text cut at the preview's end may hold half of what is to be hidden
-        return replace(changed, preview=preview_of(decode(changed, self.fetch)))
+        return changed._replace(preview=preview_of(decode(changed, self.fetch)))
 
     def _payload(self, entry: StoredEntry) -> str:
         try:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, dataclass, fields
+from inspect import get_annotations
 from typing import Any, NoReturn, TypeVar, get_args
 
 from nbdurable.blocks import Json
@@ -59,6 +60,16 @@ _JSON_TEXT = {
 }
 _DEEPEST = 100  # of JSON written as JSON: a reader's own limit is not far above
 _FEW_BRACKETS = 2 * _DEEPEST
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of a record: its name, its type as written, its default or `MISSING`."""
+
+    name: str
+    type: str
+    default: object
+
 
 # Legal in JSON, but line ends to many a reader of lines.
 _LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
@@ -123,7 +134,7 @@ def _is_deep(value: Json) -> bool:
     return True
 
 
-def _is_real(field: Field[Any], value: object) -> bool:
+def _is_real(field: _Field, value: object) -> bool:
     return field.type == "float | None" and value is not None
 
 
@@ -189,7 +200,7 @@ def from_line(record: type[T], kind: str, wire: Mapping[str, Any], **known: obje
     return record(**values)
 
 
-def _checked(field: Field[Any], value: object) -> object:
+def _checked(field: _Field, value: object) -> object:
     is_fit = _IS_FIT[str(field.type)]
     if not is_fit(value):
         raise ValueError(f"field {field.name!r} must be {field.type}, got {shown(value, 40)}")
@@ -231,11 +242,21 @@ _IS_FIT: dict[str, Callable[[object], bool]] = {
     "tuple[str, ...]": _is_texts,
     "Outcome": lambda value: value in get_args(Outcome),
 }
-_FIELDS: dict[str, list[Field[Any]]] = {
-    kind: [
-        field
-        for field in fields(record)
-        if field.name not in _LEFT_OUT and (kind, field.name) != ("entry", "digest")
-    ]
-    for kind, record in RECORDS.items()
-}
+
+
+def _fields_of(kind: str, record: type[Any]) -> list[_Field]:
+    """Return the fields that a line of this type holds."""
+    if kind == "entry":  # a tuple with names
+        types: dict[str, Any] = get_annotations(record)
+        defaults = record._field_defaults
+        found = [
+            _Field(name, types[name].__forward_arg__, defaults.get(name, MISSING))
+            for name in record._fields
+            if name != "digest"
+        ]
+    else:
+        found = [_Field(field.name, str(field.type), field.default) for field in fields(record)]
+    return [field for field in found if field.name not in _LEFT_OUT]
+
+
+_FIELDS = {kind: _fields_of(kind, record) for kind, record in RECORDS.items()}

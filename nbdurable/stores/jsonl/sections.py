@@ -81,7 +81,7 @@ def along(section: Section, path: Iterable[StoredEntry]) -> Section:
     A run belongs to it when it made one of its entries; the end of a run is left out where the
     path leaves before it, as it did not end there.
     """
-    kept = [replace(entry, seq=seq, n=seq) for seq, entry in enumerate(path, 1)]
+    kept = [entry._replace(seq=seq, n=seq) for seq, entry in enumerate(path, 1)]
     ids = {entry.id for entry in kept}
     run_ids = {entry.run_id for entry in kept}
     whole = section.beside
@@ -177,7 +177,7 @@ def _grow(store: Store, section: Section, here: Section) -> Addition:
     if _is_ahead(section, here):
         beside = replace(beside, moves=section.beside.moves[len(here.beside.moves) :])
     elif fresh:
-        fresh = tuple(replace(entry, moves_leaf=False) for entry in fresh)
+        fresh = tuple(entry._replace(moves_leaf=False) for entry in fresh)
         told = "the session went on here too; what is new stands beside it, its position stays"
     if not fresh and beside == NOTHING:
         return Addition(outcome="unchanged", told=told)
@@ -186,7 +186,7 @@ def _grow(store: Store, section: Section, here: Section) -> Addition:
 
 
 def _content(entry: StoredEntry) -> StoredEntry:
-    return replace(entry, seq=0, n=0, depth=0, digest="", moves_leaf=None)
+    return entry._replace(seq=0, n=0, depth=0, digest="", moves_leaf=None)
 
 
 def _lacking(given: Beside, here: Beside) -> Beside:
