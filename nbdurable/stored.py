@@ -12,6 +12,8 @@ import json
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from nbdurable.blocks import Json
+
 Outcome = Literal["done", "max_steps", "error", "aborted"]
 
 
@@ -168,6 +170,12 @@ class Annotation:
     by: str | None = None
     note: str | None = None
     counter: int = 0
+
+    @property
+    def value(self) -> Json:
+        """What it says: a text, a number, a bool, None where it takes back, or any JSON."""
+        value: Json = json.loads(self.value_json)
+        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
