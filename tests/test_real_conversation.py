@@ -73,10 +73,7 @@ def hold(how: str, folder: Path) -> Talk:
     reached = {"model": "openai/local", "api_base": base_url, "api_key": key}
     with nb.open("talk", store=path, **(reached if how == "http" else {"model": "local"})) as chat:  # type: ignore[arg-type]
         first = chat.run("Greet me.", max_tokens=12, temperature=0, show=None)
-        # The server itself ignores tool_choice, so that calls are made in the process.
-        called = chat.run(
-            "Add 2 and 3.", model="local", tools=[add], tool_choice=NAMED, max_tokens=60, show=None
-        )
+        called = chat.run("Add 2 and 3.", tools=[add], tool_choice=NAMED, max_tokens=60, show=None)
         after_call = chat.run("Thank you.", tools=[add], max_tokens=12, show=None)
         cut = chat.run("Tell me a long story.", wait=False, **ENDLESS)
         pieces = cancelled_in_its_middle(cut)
