@@ -22,7 +22,7 @@ from http import HTTPStatus
 from typing import Any
 
 from nbdurable.background import background_loop, submit
-from nbdurable.blocks import Json
+from nbdurable.blocks import Json, TextBlock, ToolCallBlock
 from nbdurable.errors import ModelError, shown
 from nbdurable.models.base import (
     Assembly,
@@ -239,16 +239,15 @@ async def _deltas(model: Model, request: ModelRequest) -> AsyncGenerator[Delta, 
 
 async def _whole(deltas: AsyncGenerator[Delta, None]) -> dict[str, Json]:
     """Return an answer in one piece."""
-    assembly, calls = Assembly(), []
+    assembly = Assembly()
     async for delta in deltas:
         assembly.add(delta)
-        if isinstance(delta, CallDelta):
-            calls.append(_call(delta))
-    finish = assembly.finish or Finish()
-    text = "".join(block.text for block in assembly.blocks() if block.type == "text")
+    finish, blocks = assembly.finish or Finish(), assembly.blocks()
+    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
+    text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
     message: dict[str, Json] = {"role": "assistant", "content": text or None}
     if calls:
-        message["tool_calls"] = calls
+        message["tool_calls"] = [_call(call.id, call.name, call.raw) for call in calls]
     choice = {"index": 0, "message": message, "finish_reason": finish.stop_reason}
     told = {"system_fingerprint": finish.fingerprint, "usage": _usage(finish)}
     return {**_head("chat.completion"), **told, "choices": [choice]}
@@ -281,7 +280,8 @@ def _events(delta: Delta, with_usage: bool) -> Iterator[dict[str, Json]]:
         case TextDelta():
             yield {"choices": [_choice({"content": delta.text})]}
         case CallDelta():
-            yield {"choices": [_choice({"tool_calls": [{"index": delta.key, **_call(delta)}]})]}
+            call = _call(delta.id, delta.name, delta.arguments)
+            yield {"choices": [_choice({"tool_calls": [{"index": delta.key, **call}]})]}
         case Finish():
             told = {"system_fingerprint": delta.fingerprint}
             yield {**told, "choices": [_choice({}, delta.stop_reason)]}
@@ -298,9 +298,10 @@ def _choice(delta: dict[str, Json], reason: str | None = None) -> dict[str, Json
     return {"index": 0, "delta": delta, "finish_reason": reason}
 
 
-def _call(delta: CallDelta) -> dict[str, Json]:
-    function = {"name": delta.name, "arguments": delta.arguments}
-    return {"id": delta.id, "type": "function", "function": function}
+def _call(id: str, name: str, arguments: str) -> dict[str, Json]:
+    """Return a call, or a piece of one, which has id and name in its first piece only."""
+    function = {"name": name, "arguments": arguments} if name else {"arguments": arguments}
+    return {"id": id, "type": "function", "function": function} if id else {"function": function}
 
 
 def _usage(finish: Finish) -> dict[str, Json] | None:
