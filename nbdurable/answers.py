@@ -85,33 +85,48 @@ def kind_of_schema(schema: Mapping[str, Json]) -> type[Validator]:
     return found
 
 
-@lru_cache(maxsize=64)
+def schema_problem(schema: Mapping[str, Json]) -> str | None:
+    """Return where and why a JSON schema is not valid, or None."""
+    from jsonschema import SchemaError
+
+    kind = kind_of_schema(schema)
+    try:
+        kind.check_schema(schema, format_checker=kind.FORMAT_CHECKER)
+    except SchemaError as exc:
+        return f"at {'.'.join(_place(exc)) or 'the top'!r}: {_short(exc)}"
+    return None
+
+
 def plain_reader(schema_json: str) -> Callable[[str], Any]:
     """Return what reads JSON text by a JSON schema."""
-    from referencing import Registry
-
-    schema = json.loads(schema_json)
-    # An empty registry: a reference to elsewhere must not be fetched.
-    validator = kind_of_schema(schema)(schema, registry=Registry())
 
     def read(text: str) -> object:
         value = json.loads(text)
-        if wrong := _unfit(validator, value):
+        if wrong := _unfit(_validator(schema_json), value):
             raise UnfitAnswer(wrong)
         return value
 
     return read
 
 
+@lru_cache(maxsize=64)
+def _validator(schema_json: str) -> Validator:
+    from referencing import Registry
+
+    schema = json.loads(schema_json)
+    if wrong := schema_problem(schema):
+        raise UnfitAnswer(f"the schema is not valid {wrong}")
+    # An empty registry: a reference to elsewhere must not be fetched.
+    return kind_of_schema(schema)(schema, registry=Registry())
+
+
 def _unfit(validator: Validator, value: Json) -> str | None:
-    from jsonschema.exceptions import UnknownType
     from referencing.exceptions import Unresolvable
 
     try:
         found = sorted(validator.iter_errors(value), key=_place)
-    except (UnknownType, Unresolvable, RecursionError, re.error, TypeError, ValueError) as exc:
-        kind = type(exc).__name__
-        return f"the schema cannot be applied: {kind}: {shown(str(exc), SHOWN_CHARS)}"
+    except (Unresolvable, RecursionError) as exc:
+        return f"the schema cannot be applied: {shown(str(exc), SHOWN_CHARS)}"
     return _listed(map(_line, found)) if found else None
 
 
@@ -121,10 +136,10 @@ def _place(error: Any) -> list[str]:
 
 def _line(error: Any) -> str:
     where = ".".join(_place(error))
-    return f"{where}: {short(error)}".removeprefix(": ")
+    return f"{where}: {_short(error)}".removeprefix(": ")
 
 
-def short(error: Any) -> str:
+def _short(error: Any) -> str:
     """Return the message of a jsonschema error in one line, the value in it cut."""
     text = error.message.replace(repr(error.instance), shown(error.instance, 40), 1)
     text = " ".join(text.split())

@@ -17,9 +17,8 @@ from nbdurable.answers import (
     SHOWN_CHARS,
     answered,
     class_reader,
-    kind_of_schema,
     plain_reader,
-    short,
+    schema_problem,
 )
 from nbdurable.blocks import Json, Message
 from nbdurable.errors import BadPayload, shown
@@ -132,20 +131,15 @@ def _format(schema: Mapping[str, Json], name: object, strict: bool) -> dict[str,
 
 def _checked(schema: Mapping[str, Json]) -> str:
     """Return a JSON schema as text, or raise `ValueError` for one that is not valid."""
-    from jsonschema import SchemaError
-
     try:
         text = dumps(dict(schema))
-        kind = kind_of_schema(schema)
-        kind.check_schema(json.loads(text), format_checker=kind.FORMAT_CHECKER)
     except BadPayload as exc:
         raise ValueError(f"schema is not JSON at {exc.path!r}; give plain JSON values") from exc
-    except SchemaError as exc:
-        where = ".".join(map(str, exc.absolute_path)) or "the top"
+    if wrong := schema_problem(json.loads(text)):
         raise ValueError(
-            f"schema is not a valid JSON schema at {where!r}: {short(exc)}; "
+            f"schema is not a valid JSON schema {wrong}; "
             "give a JSON schema as a dict, or a pydantic class"
-        ) from exc
+        )
     if lost := next(_unresolved(json.loads(text)), None):
         raise ValueError(f"schema refers to {lost!r}, which is not in it; define it under '$defs'")
     return text
@@ -205,7 +199,8 @@ def _adapter(wanted: Any) -> TypeAdapter[Any]:
 
     if isinstance(wanted, TypeAdapter):
         return wanted
-    if not isinstance(wanted, type) and get_origin(wanted) is None:
+    is_alias = get_origin(wanted) is not None or hasattr(wanted, "__value__")
+    if not isinstance(wanted, type) and not is_alias:
         raise TypeError(
             f"schema is {shown(wanted)} of type {type(wanted).__name__}; "
             "give a pydantic class, a type such as list[int], or a JSON schema as a dict"
@@ -226,9 +221,9 @@ def _schema_of(adapter: TypeAdapter[Any], wanted: object) -> dict[str, Json]:
 
 
 def _no_schema(wanted: object, exc: Exception) -> TypeError:
-    reason = str(exc).partition("\n")[0].rstrip(".")
+    reason = str(exc).partition("\n")[0][:SHOWN_CHARS].rstrip(".")
     return TypeError(
-        f"schema {shown(wanted)} has no JSON schema: {shown(reason, SHOWN_CHARS)}; "
+        f"schema {shown(wanted)} has no JSON schema: {reason}; "
         "give a pydantic class, a type such as list[int], or a JSON schema as a dict"
     )
 

@@ -180,3 +180,17 @@ def test_no_key_of_the_endpoint_is_in_any_file(talk: Talk) -> None:
     assert any(b"Greet me." in file.read_bytes() for file in files)
     for file in files:
         assert not any(key.encode() in file.read_bytes() for key in talk.keys), file.name
+
+
+# B22
+def test_a_prompt_too_long_for_the_endpoint_is_an_error_of_the_context() -> None:
+    base_url, key = local_endpoint()
+    reached: Any = {"model": "openai/local", "api_base": base_url, "api_key": key}
+
+    with (
+        nb.open("long", store=":memory:", **reached) as chat,
+        pytest.raises(nb.errors.ModelError, match=r"prompt of \d+ tokens is too long") as caught,
+    ):
+        chat.run("word and then " * 3000, show=None)
+
+    assert (caught.value.reason, caught.value.status) == ("context", 400)

@@ -196,48 +196,6 @@ def test_a_class_whose_own_check_breaks_is_an_error_of_the_data() -> None:
     assert (run.data, run.data_error) == (None, "its class failed: KeyError: \"'Paris'\"")
 
 
-# -- what is refused at the call -------------------------------------------------------------------
-
-BAD = [
-    (5, r"schema is 5 of type int; give a pydantic class, a type such as list\[int\], or a"),
-    ("City", r"schema is 'City' of type str; give a pydantic class"),
-    (City(name="x", people=1), r"schema is City\(.* of type City; give a pydantic class"),
-    (object(), r"schema is <object object at .*> of type object; give"),
-    (MemoryStore, r"schema <class .*MemoryStore'> has no JSON schema: .*; give a pydantic"),
-    (list[MemoryStore], r"schema list\[.*MemoryStore\] has no JSON schema: .*; give"),
-    ({"type": "nonsense"}, r"not a valid JSON schema at 'type': 'nonsense' is not .*; give a JSON"),
-    (
-        {"properties": {"a": {"pattern": "("}}},
-        r"not a valid JSON schema at 'properties.a.pattern': '\(' is not a 'regex'; give",
-    ),
-    ({"enum": [float("nan")]}, r"schema is not JSON at 'enum.*'; give plain JSON values"),
-    ({"items": City}, r"schema is not JSON at 'items'; give plain JSON values"),
-    ({"$ref": "#/$defs/Lost"}, r"schema refers to '#/\$defs/Lost', which is not in it; define it"),
-    ({"$ref": "http://127.0.0.1:9/x"}, r"schema refers to 'http://127.0.0.1:9/x', which is not"),
-]
-
-
-# B13
-@pytest.mark.parametrize(("schema", "text"), BAD, ids=[str(n) for n in range(len(BAD))])
-def test_a_bad_schema_is_refused_at_the_call(schema: Any, text: str) -> None:
-    store = MemoryStore()
-    chat = opened(store, PARIS)
-
-    with pytest.raises((TypeError, ValueError), match=text) as caught:
-        chat.run("Which city?", schema=schema)
-
-    assert "\n" not in str(caught.value)
-    assert (store.load_entries("s"), store.load_runs("s")) == ([], [])
-
-
-# B13
-def test_a_schema_beside_a_response_format_is_refused() -> None:
-    chat = opened(MemoryStore(), PARIS)
-
-    with pytest.raises(TypeError, match="schema and response_format are the same thing; give one"):
-        chat.run("?", schema=City, response_format={"type": "json_object"})
-
-
 # -- what is stored of it --------------------------------------------------------------------------
 
 
