@@ -75,7 +75,13 @@ def job_of(
         The first call could pass the budget (B26); carries a run that never began.
     """
     settings.model.check(settings.params)
-    run = Run(image.new_id(), model=settings.model.name, moves=ask.moves, leaf_id=ask.leaf_id)
+    run = Run(
+        image.new_id(),
+        model=settings.model.name,
+        moves=ask.moves,
+        leaf_id=ask.leaf_id,
+        schema=settings.schema,
+    )
     _check_budget(settings, messages, run)
     context = settings.context()
     record = RunRecord(

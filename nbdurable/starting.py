@@ -26,6 +26,7 @@ from nbdurable.origin import execution_count, is_alive
 from nbdurable.pairing import is_failed
 from nbdurable.planning import Ask, job_of, plan
 from nbdurable.run import Run
+from nbdurable.schemas import Schema
 from nbdurable.settings import Settings, Show
 from nbdurable.stored import RunEnd, RunRecord
 from nbdurable.stores import open_store, release_store
@@ -299,7 +300,13 @@ def runs_of(handle: Asking, records: Iterable[tuple[RunRecord, RunEnd | None]]) 
 
 def _past_run(handle: Asking, record: RunRecord, end: RunEnd | None, made: list[Entry]) -> Run:
     leaf_id = made[-1].id if made else record.start_leaf_id
-    run = Run(record.id, model=record.model, moves=record.moves, leaf_id=record.start_leaf_id)
+    run = Run(
+        record.id,
+        model=record.model,
+        moves=record.moves,
+        leaf_id=record.start_leaf_id,
+        schema=Schema.recorded(record.params_json),
+    )
     run._entries, run._leaf_id, run._input_ids = made, leaf_id, record.input_ids
     run._then, run._present = partial(_then, handle), _bundle
     if end is not None:

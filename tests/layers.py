@@ -15,9 +15,9 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "errors",
         "ids blocks",
         "entries wire codec stored events",
-        "tree pairing views compaction annotations",
-        "stores models media inputs tools toolspec hooks threads",
-        "background budget lifecycle origin",
+        "tree pairing views compaction annotations answers schemas",
+        "stores models media inputs tools toolspec hooks threads background",
+        "budget lifecycle origin questions textstream",
         "loaded settings run replay",
         "modelcall references reruns forking",
         "toolstep",
@@ -49,7 +49,9 @@ HOMES: dict[str, tuple[str, ...]] = {
 }
 
 # Heavy libraries that a module may import only inside a function, unless it is their home.
-LAZY = frozenset({*HOMES, "IPython", "pydantic", "rich", "matplotlib", "PIL", "numpy", "tqdm"})
+LAZY = frozenset(
+    {*HOMES, *"IPython jsonschema matplotlib numpy PIL pydantic referencing rich tqdm".split()}
+)
 
 
 @dataclass(frozen=True, slots=True)
