@@ -32,8 +32,7 @@ def fork(image: Loaded, session_id: str, leaf_id: str | None) -> SessionRecord:
     fresh = {entry.id: image.new_id() for entry in path}
     parents = [None, *(entry.id for entry in path)]
     copies = [
-        replace(
-            entry,
+        entry._replace(
             id=fresh[entry.id],
             session_id=session_id,
             parent_id=None if parent is None else fresh[parent],

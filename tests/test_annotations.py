@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +230,7 @@ def test_a_label_on_an_entry_that_is_not_known_yet_is_found(
     look = store.load_annotations
 
     def late(session_id: str, after: int = 0) -> list[Annotation]:
-        store.append("s", [replace(row, id=theirs, parent_id=row.id)])
+        store.append("s", [row._replace(id=theirs, parent_id=row.id)])
         store.annotate([annotation(0, "late", target_id=theirs)])
         store.load_annotations = look  # type: ignore[method-assign]
         return look(session_id, after)

@@ -43,6 +43,12 @@ class SessionRows:
     title: str | None = None
     cost_usd: float = 0.0
 
+    @property
+    def changes(self) -> int:
+        """How many rows an image of the session reads."""
+        beside = len(self.moves) + len(self.annotations) + len(self.experiments)
+        return len(self.entries) + beside
+
     def completed(
         self,
         entries: Sequence[StoredEntry],
@@ -92,8 +98,8 @@ class SessionRows:
             if moves_leaf:
                 position = entry.id
             n = len(self.entries) + len(rows) + 1
-            row = replace(entry, seq=seq, n=n, depth=depth, moves_leaf=moves_leaf)
-            rows.append(replace(row, digest=digest_of(row)))
+            row = entry._replace(seq=seq, n=n, depth=depth, moves_leaf=moves_leaf)
+            rows.append(row._replace(digest=digest_of(row)))
         return tuple(rows), tuple(moved)
 
     def _check(

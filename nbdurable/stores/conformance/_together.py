@@ -80,7 +80,7 @@ class TogetherPromises(ContractBase):
 
     # B2
     def test_a_session_is_created_with_all_that_belongs_to_it(self, store: Store) -> None:
-        entries = [replace(entry, seq=i) for i, entry in enumerate(chain(3, "new"), 1)]
+        entries = [entry._replace(seq=i) for i, entry in enumerate(chain(3, "new"), 1)]
         beside = all_beside("new", entries)
 
         store.create_session(session_of("new"), entries, beside=beside)
@@ -100,7 +100,7 @@ class TogetherPromises(ContractBase):
     ) -> None:
         [last] = store.append("s", [stored()])
         entries = [
-            replace(entry, seq=seq)
+            entry._replace(seq=seq)
             for entry, seq in zip(chain(3, "new"), (10, 20, 30), strict=True)
         ]
         moves = tuple(_move("new", entries[0].id, seq) for seq in (15, 25, 40))
@@ -115,7 +115,7 @@ class TogetherPromises(ContractBase):
 
     # B3
     def test_an_entry_after_a_move_is_the_position(self, store: Store) -> None:
-        entries = [replace(entry, seq=seq) for seq, entry in enumerate(chain(3, "new"), 1)]
+        entries = [entry._replace(seq=seq) for seq, entry in enumerate(chain(3, "new"), 1)]
         moves = (_move("new", entries[0].id, 2), _move("new", None, 2))
         store.create_session(session_of("new"), entries, beside=Beside(moves=moves))
 
@@ -130,7 +130,7 @@ class TogetherPromises(ContractBase):
         first, second = chain(2, "new")
         note = stored("new", second.id, kind="note", role=None, moves_leaf=None)
         entries = [
-            replace(entry, seq=seq)
+            entry._replace(seq=seq)
             for entry, seq in zip((first, second, note), (1, 3, 4), strict=True)
         ]
         beside = Beside(moves=(_move("new", first.id, 2),))
@@ -145,7 +145,7 @@ class TogetherPromises(ContractBase):
 
     # B4
     def test_entries_keep_their_order_whatever_their_numbers(self, store: Store) -> None:
-        entries = [replace(entry, seq=9 - i) for i, entry in enumerate(chain(3, "new"))]
+        entries = [entry._replace(seq=9 - i) for i, entry in enumerate(chain(3, "new"))]
 
         kept = store.create_session(session_of("new"), entries)
 
@@ -190,7 +190,7 @@ class TogetherPromises(ContractBase):
     @pytest.mark.parametrize("bad", REFUSED)
     def test_a_session_with_a_bad_record_is_not_created(self, store: Store, bad: str) -> None:
         entries = [
-            replace(entry, seq=seq) for entry, seq in zip(chain(2, "new"), (1, 2), strict=True)
+            entry._replace(seq=seq) for entry, seq in zip(chain(2, "new"), (1, 2), strict=True)
         ]
         beside = REFUSED[bad](store, entries)
         before = contents(store)
@@ -208,7 +208,7 @@ class TogetherPromises(ContractBase):
     def test_a_bad_record_leaves_nothing_of_an_append(self, store: Store, bad: str) -> None:
         store.create_session(session_of("new"))
         entries = [
-            replace(entry, seq=seq) for entry, seq in zip(chain(2, "new"), (1, 2), strict=True)
+            entry._replace(seq=seq) for entry, seq in zip(chain(2, "new"), (1, 2), strict=True)
         ]
         beside = REFUSED[bad](store, entries)
         before = contents(store)

@@ -49,7 +49,7 @@ class Plans:
                 f"session {shown(session.id)} exists in store {self._name!r}; "
                 "open it by its id, or choose another id"
             )
-        made = SessionState()
+        made = SessionState(session.id)
         completed = self._completed(session.id, made, entries, beside)
         created_after = self._state.last("seq")
         counter = self._state.advance("sessions")
@@ -70,10 +70,10 @@ class Plans:
     def move(self, batch: Batch, session_id: str, entry_id: str | None, created_at: int) -> Move:
         """Stage a move of the position."""
         session = self._session(session_id)
-        if entry_id is not None and entry_id not in session.depths:
+        if entry_id is not None and self._state.depth_of(session, entry_id) is None:
             raise EntryNotFound(
                 f"entry {shown(entry_id)} is not in session {shown(session_id)} "
-                f"({len(session.depths)} entries); see session.entries()",
+                f"({session.last_n} entries); see session.entries()",
                 entry_id=entry_id,
             )
         seq = self._state.advance("seq")
@@ -141,9 +141,9 @@ class Plans:
             parent_id, moves_leaf = entry.parent_id, entry.moves_leaf
             depth = 1
             if parent_id is not None:
-                above = earlier.get(parent_id) or session.depths.get(parent_id)
+                above = earlier.get(parent_id) or self._state.depth_of(session, parent_id)
                 if above is None:
-                    raise _no_parent(entry, session_id, len(session.depths))
+                    raise _no_parent(entry, session_id, session.last_n)
                 depth += above
             earlier[entry.id] = depth
             if moves_leaf is None:
@@ -151,8 +151,7 @@ class Plans:
             if moves_leaf:
                 position = entry.id
             n = session.last_n + len(rows) + 1
-            row = replace(
-                entry,
+            row = entry._replace(
                 seq=seq,
                 n=n,
                 depth=depth,
@@ -161,7 +160,7 @@ class Plans:
                 seconds=_real(entry.seconds),
                 ttft_s=_real(entry.ttft_s),
             )
-            rows.append(replace(row, digest=digest_of(row)))
+            rows.append(row._replace(digest=digest_of(row)))
         check_beside(
             beside,
             session_id,
