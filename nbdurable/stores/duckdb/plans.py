@@ -125,13 +125,17 @@ class Plans:
         homes = self._state.homes_of(given.id for given in entries)
         position, last_seq = session.position, self._state.last("seq")
         earlier: dict[str, int] = {}
+
+        def is_known(entry_id: str) -> bool:
+            return entry_id in earlier or self._state.depth_of(session, entry_id) is not None
+
         rows: list[StoredEntry] = []
         moved: list[Move] = []
         entry: StoredEntry | Move
         for seq, entry in enumerate(in_order(entries, beside.moves), last_seq + 1):
             if isinstance(entry, Move):
                 position = entry.entry_id
-                if not (position is None or position in earlier or position in session.depths):
+                if not (position is None or is_known(position)):
                     raise no_target(f"entry {shown(position)} of a move", session_id)
                 moved.append(replace(entry, seq=seq))
                 continue
@@ -151,20 +155,11 @@ class Plans:
             if moves_leaf:
                 position = entry.id
             n = session.last_n + len(rows) + 1
-            row = entry._replace(
-                seq=seq,
-                n=n,
-                depth=depth,
-                moves_leaf=moves_leaf,
-                cost_usd=_real(entry.cost_usd),
-                seconds=_real(entry.seconds),
-                ttft_s=_real(entry.ttft_s),
-            )
-            rows.append(row._replace(digest=digest_of(row)))
+            rows.append(_completed(entry, seq, n, depth, moves_leaf))
         check_beside(
             beside,
             session_id,
-            lambda entry_id: entry_id in earlier or entry_id in session.depths,
+            is_known,
             self._state.run_homes(runs_named(beside)),
         )
         return tuple(rows), tuple(moved)
@@ -220,6 +215,19 @@ class Plans:
         counted = replace(experiment, counter=self._state.advance("experiments"))
         batch.stage("experiments", counted)
         return counted
+
+
+def _completed(entry: StoredEntry, seq: int, n: int, depth: int, moves_leaf: bool) -> StoredEntry:
+    row = entry._replace(
+        seq=seq,
+        n=n,
+        depth=depth,
+        moves_leaf=moves_leaf,
+        cost_usd=_real(entry.cost_usd),
+        seconds=_real(entry.seconds),
+        ttft_s=_real(entry.ttft_s),
+    )
+    return row._replace(digest=digest_of(row))
 
 
 def _real(number: float | None) -> float | None:
