@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nbdurable import errors
     from nbdurable.entries import CompactionEntry, CustomEntry, Entry, MessageEntry, OpaqueEntry
+    from nbdurable.formats import load
     from nbdurable.hooks import Hooks
     from nbdurable.inputs import assistant, ephemeral, file, image, meta, text, user
     from nbdurable.lifecycle import SessionEvent
@@ -43,6 +44,7 @@ _HOME = {
     "errors": "",
     "file": "inputs",
     "image": "inputs",
+    "load": "formats",
     "meta": "inputs",
     "open": "opening",
     "text": "inputs",
@@ -66,6 +68,7 @@ __all__ = [
     "errors",
     "file",
     "image",
+    "load",
     "meta",
     "open",
     "text",

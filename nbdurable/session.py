@@ -7,7 +7,9 @@ share its image and its activity; each has its own leaf.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import EllipsisType
 from typing import Any, Literal, TypeVar, overload
 
@@ -252,6 +254,40 @@ class Session(Asking, Annotating):
         ask = Ask(kind="run", input=drafts, leaf_id=start)
         view = prospective_view(self.image, settings, ask)
         return settings.model.describe(settings.request(view.messages))
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        at: Reference = None,
+        redact: Callable[[str], str] | None = None,
+    ) -> Path:
+        """Write the session to a file, which is replaced as a whole; return its path.
+
+        Parameters
+        ----------
+        path : path
+            The file. One that is there must be empty or of the same format.
+        format : str, optional
+            A format's name; by default the suffix says it. ``"jsonl"`` holds a session without
+            loss: `nb.load` imports it, `nb.open` takes it for a store.
+        at : reference, optional
+            Write only the path to this entry, with what belongs to it; by default all.
+        redact : callable, optional
+            Takes each text that somebody said and returns what stands in its place.
+
+        Raises
+        ------
+        ValueError
+            No such format.
+        StoreError
+            The file is there and is something else, or cannot be written; it is as it was.
+        """
+        from nbdurable import formats
+
+        self.fresh()
+        leaf_id = resolve(self.image, at, self.leaf.id)
+        return formats.export(self.image, path, format, leaf_id=leaf_id, redact=redact)
 
     def context(self) -> ContextUse:
         """Return the tokens of what the model reads at the leaf, by entry, against its limit."""

@@ -85,8 +85,7 @@ class Settings:
     def context(self) -> Context:
         """Return system text and tools as they are stored, once per content."""
         tools_json = dumps([tool.spec.to_dict() for tool in self.tools])
-        system = clean(self.system)
-        return Context(digest=_sha256([system, tools_json]), system=system, tools_json=tools_json)
+        return context_of(clean(self.system), tools_json)
 
     def request(self, messages: tuple[Message, ...]) -> ModelRequest:
         """Return the request that carries `messages` under these settings."""
@@ -115,6 +114,11 @@ def checked_system(system: object) -> str | None:
     if system is None or isinstance(system, str):
         return system
     raise TypeError(f"system is {shown(system)} of type {type(system).__name__}; give text or None")
+
+
+def context_of(system: str | None, tools_json: str) -> Context:
+    """Return the context of this content, under its digest."""
+    return Context(digest=_sha256([system, tools_json]), system=system, tools_json=tools_json)
 
 
 def _sha256(value: object) -> str:
