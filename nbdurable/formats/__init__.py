@@ -22,7 +22,10 @@ from nbdurable.stores import open_store, release_store
 from nbdurable.stores.base import Store
 from nbdurable.stores.jsonl import RecordingStore
 
-EXPORTS: Mapping[str, str] = {"jsonl": "nbdurable.formats.jsonl"}
+EXPORTS: Mapping[str, str] = {
+    "dpo": "nbdurable.formats.dpo",
+    "jsonl": "nbdurable.formats.jsonl",
+}
 IMPORTS: Mapping[str, str] = {"jsonl": "nbdurable.formats.jsonl"}
 SUFFIXES: Mapping[str, str] = {".jsonl": "jsonl"}
 
