@@ -19,16 +19,12 @@ from pathlib import Path
 import duckdb
 
 from nbdurable.errors import StoreClosed, StoreError, shown
-from nbdurable.stores.duckdb import faults, schema
+from nbdurable.stores.duckdb import faults, instances, schema
 from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION
 
 _log = logging.getLogger("nbdurable")
 _MOST_NAME_BYTES = 240  # systems take 255, of which "<name>.spool" and such need some
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.01, 0.1
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}
 
 
 class Lease:
@@ -47,7 +43,7 @@ class Lease:
         self._is_closed = False
         self._wal_seen = (0, 0)
         self._file = (0, 0)
-        self._base = _instance()
+        self._base = instances.take()
 
     def open(self) -> None:
         """Attach the file, made first when missing, and check that it is a store.
@@ -192,7 +188,7 @@ class Lease:
     def _release(self) -> None:
         self._is_closed = True
         self._detach()
-        self._base.close()
+        instances.give_back(self._base)
 
     def _checkpoint(self) -> None:
         # So that after a close the one file is the whole store, whoever copies it.
@@ -216,7 +212,7 @@ class Lease:
         except duckdb.Error:
             # A fatal error takes the whole instance along: a new one attaches the file afresh.
             self._base.close()
-            self._base = _instance()
+            self._base = instances.take()
 
 
 def _identity(path: str) -> tuple[int, int]:
@@ -226,13 +222,6 @@ def _identity(path: str) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (status.st_dev, status.st_ino)
-
-
-def _instance() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config=_CONFIG)
-    connection.execute("set checkpoint_on_detach = 'DISABLED'")
-    connection.execute("pragma disable_checkpoint_on_shutdown")
-    return connection
 
 
 def _attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str = "") -> None:
