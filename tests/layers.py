@@ -13,7 +13,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "errors",
-        "ids blocks",
+        "ids blocks frozen",
         "entries wire codec stored events",
         "tree pairing views compaction",
         "stores models media inputs tools toolspec hooks threads",

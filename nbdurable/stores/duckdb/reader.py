@@ -7,11 +7,13 @@ cursor that is good for one hold of the file, so nothing lazy leaves this module
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import starmap
 from typing import Any, TypeVar
 
 import duckdb
 
 from nbdurable.errors import StoreError, shown
+from nbdurable.frozen import maker
 from nbdurable.stored import (
     Annotation,
     Context,
@@ -31,11 +33,7 @@ from nbdurable.stores.duckdb.state import no_session
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
 
-# Filling the slots of a record takes half the time of its 26 keywords, which 10,000 entries feel.
-_SLOTS: dict[str, list[Callable[[object, object], None]]] = {
-    table: [getattr(record, name).__set__ for name in FIELDS[table]]
-    for table, record in RECORDS.items()
-}
+_MAKERS: dict[str, Callable[..., Any]] = {table: maker(record) for table, record in RECORDS.items()}
 _UUIDS = {("entries", "id"), ("entries", "parent_id"), ("moves", "entry_id")}
 
 
@@ -181,7 +179,7 @@ class Reader:
         rows = self._rows(query, session_id, after)
         if not rows:
             self.session(session_id)  # raises where the session is not known
-        return [_record(record, table, row) for row in rows]
+        return list(starmap(_MAKERS[table], rows))
 
     def _rows(self, query: str, *params: object) -> Rows:
         return self._read(lambda cursor: cursor.execute(query, list(params)).fetchall())
@@ -205,9 +203,7 @@ class Reader:
 
 
 def _record(record: type[T], table: str, row: Sequence[Any]) -> T:
-    made = object.__new__(record)
-    for put, value in zip(_SLOTS[table], row, strict=True):
-        put(made, value)
+    made: T = _MAKERS[table](*row)
     return made
 
 
