@@ -16,7 +16,9 @@ from weakref import WeakKeyDictionary
 from nbdurable.codec import blobs_in, decode, encode
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
 from nbdurable.errors import EntryNotFound, RunActive, shown
+from nbdurable.growing import GrowingViews
 from nbdurable.ids import Clock, IdMaker, as_datetime, now_us
+from nbdurable.paths import Paths
 from nbdurable.stored import Context, Move, RunEnd, RunRecord, StoredEntry
 from nbdurable.tree import Tree
 
@@ -53,6 +55,8 @@ class Loaded:
         self.clock = clock
         self.new_id = new_id or IdMaker(clock)
         self.tree: Tree[StoredEntry] = Tree()
+        self.views = GrowingViews()
+        self._paths = Paths(self.tree)
         self.holders: list[Store] = []  # one per handle, on one file all of them
         self.foreground: Run | None = None
         self._lock = threading.RLock()
@@ -78,11 +82,13 @@ class Loaded:
     def _take(self, entries: Iterable[StoredEntry], moves: Iterable[Move] = ()) -> None:
         with self._lock:
             fresh = [entry for entry in entries if entry.n > len(self._by_n)]
+            if fresh and self.tree.orphans():
+                self._paths.forget()
             self.tree.add(fresh)
-            self._by_n.extend(entry.id for entry in fresh)
-            for entry in fresh:
-                if entry.moves_leaf:
-                    self._position = max(self._position, (entry.seq, entry.id), key=_seq)
+            self._by_n.extend([entry.id for entry in fresh])
+            moved = next((entry for entry in reversed(fresh) if entry.moves_leaf), None)
+            if moved is not None:
+                self._position = max(self._position, (moved.seq, moved.id), key=_seq)
             for move in moves:
                 self._last_move = max(self._last_move, move.seq)
                 self._position = max(self._position, (move.seq, move.entry_id), key=_seq)
@@ -127,8 +133,16 @@ class Loaded:
         if leaf_id is None:
             return []
         with self._lock:
-            ids = [entry.id for entry in self.tree.path(leaf_id)]
-        return [self.entry(entry_id) for entry_id in ids]
+            known, rest = self._paths.split(leaf_id)
+        path = known.entries
+        count = len(path)
+        for at in known.custom_at:
+            path[at] = self.entry(path[at].id)
+        if rest:
+            path += [self.entry(node.id) for node in rest]
+            with self._lock:
+                self._paths.keep(count, path)
+        return path
 
     def all_entries(self) -> list[Entry]:
         """Return every entry by ``seq``, ephemeral ones where they were said (B35)."""

@@ -16,6 +16,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "ids blocks frozen",
         "entries wire codec stored events",
         "tree pairing views compaction",
+        "paths growing",
         "stores models media inputs tools toolspec hooks threads",
         "background budget lifecycle origin",
         "loaded settings run replay",
