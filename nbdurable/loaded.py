@@ -65,6 +65,7 @@ class Loaded:
         self._by_n: list[str] = []
         self._position: tuple[int, str | None] = (0, None)
         self._last_move = 0
+        self._changes = -1  # of the store, when last read
         self._contexts: set[str] = set()
         self.record = store.load_session(session_id)
         self.refresh()
@@ -73,11 +74,15 @@ class Loaded:
 
     def refresh(self) -> None:
         """Read what others added since, entries by ``n`` and moves by ``seq`` (B11)."""
+        changes = self.store.changes(self.session_id)
+        if changes == self._changes:
+            return
         with self._lock:
             after_n, after_move = len(self._by_n), self._last_move
         entries = self.store.load_entries(self.session_id, after_n)
         moves = self.store.load_moves(self.session_id, after_move)
         self._take(entries, moves)
+        self._changes = changes
 
     def _take(self, entries: Iterable[StoredEntry], moves: Iterable[Move] = ()) -> None:
         with self._lock:
@@ -85,10 +90,10 @@ class Loaded:
             if fresh and self.tree.orphans():
                 self._paths.forget()
             self.tree.add(fresh)
-            self._by_n.extend([entry.id for entry in fresh])
-            moved = next((entry for entry in reversed(fresh) if entry.moves_leaf), None)
-            if moved is not None:
-                self._position = max(self._position, (moved.seq, moved.id), key=_seq)
+            self._by_n.extend(entry.id for entry in fresh)
+            last = next((entry for entry in reversed(fresh) if entry.moves_leaf), None)
+            if last is not None:
+                self._position = max(self._position, (last.seq, last.id), key=_seq)
             for move in moves:
                 self._last_move = max(self._last_move, move.seq)
                 self._position = max(self._position, (move.seq, move.entry_id), key=_seq)
@@ -222,6 +227,13 @@ class Loaded:
         if kept[0].n > len(self._by_n) + 1:  # others appended in between
             self._take(self.store.load_entries(self.session_id, len(self._by_n)))
         self._take(kept)
+        self._count_own(len(kept))
+
+    def _count_own(self, rows: int) -> None:
+        """Count rows that were written here, so that they are not read again for that."""
+        expected = self._changes + rows  # told once: a refresh may go on meanwhile
+        if self.store.changes(self.session_id) == expected:
+            self._changes = expected
 
     def _spoken_form(
         self, draft: MessageEntry, parent: str | None, run_id: str | None, now: int
@@ -257,6 +269,7 @@ class Loaded:
     def move(self, entry_id: str | None) -> None:
         """Store a move of the position."""
         self._take((), [self.store.move(self.session_id, entry_id, self.clock())])
+        self._count_own(1)
 
     # -- activity ------------------------------------------------------------------------------
 

@@ -12,12 +12,11 @@ import pytest
 from nbdurable.blocks import Message, TextBlock
 from nbdurable.entries import MessageEntry
 from nbdurable.frozen import maker
-from nbdurable.stored import Move, StoredEntry
+from nbdurable.stored import Move
 
 MESSAGE = Message("user", (TextBlock("Hello"),))
 VALUES: list[Any] = [
     Move(session_id="s", entry_id=None, seq=3, created_at=1),
-    StoredEntry(id="e", session_id="s", parent_id="d", kind="note", payload="{}", created_at=1),
     MESSAGE,
     MessageEntry(id="e", seq=1, n=1, message=MESSAGE, author="human"),
 ]

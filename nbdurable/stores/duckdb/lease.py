@@ -19,15 +19,11 @@ from pathlib import Path
 import duckdb
 
 from nbdurable.errors import StoreClosed, StoreError
-from nbdurable.stores.duckdb import faults, schema
+from nbdurable.stores.duckdb import faults, instances, schema
 from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION
 
 _log = logging.getLogger("nbdurable")
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.01, 0.1
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}
 
 
 class Lease:
@@ -45,7 +41,7 @@ class Lease:
         self._is_attached = False
         self._is_closed = False
         self._wal_seen = (0, 0)
-        self._base = _instance()
+        self._base = instances.take()
 
     def open(self) -> None:
         """Attach the file, made first when missing, and check that it is a store.
@@ -164,7 +160,7 @@ class Lease:
     def _release(self) -> None:
         self._is_closed = True
         self._detach()
-        self._base.close()
+        instances.give_back(self._base)
 
     def _checkpoint(self) -> None:
         # So that after a close the one file is the whole store, whoever copies it.
@@ -184,14 +180,7 @@ class Lease:
         except duckdb.Error:
             # A fatal error takes the whole instance along: a new one attaches the file afresh.
             self._base.close()
-            self._base = _instance()
-
-
-def _instance() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config=_CONFIG)
-    connection.execute("set checkpoint_on_detach = 'DISABLED'")
-    connection.execute("pragma disable_checkpoint_on_shutdown")
-    return connection
+            self._base = instances.take()
 
 
 def _attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str = "") -> None:

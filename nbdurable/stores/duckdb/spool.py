@@ -47,7 +47,7 @@ class Spool:
         StoreError
             The folder cannot be written, or its disk is full.
         """
-        wire = {"entry": asdict(draft.entry), "end": asdict(draft.end) if draft.end else None}
+        wire = {"entry": draft.entry._asdict(), "end": asdict(draft.end) if draft.end else None}
         line = json.dumps(wire).encode() + b"\n"
         with self._mutex, self._told():
             self._open()

@@ -120,6 +120,10 @@ class DuckDBStore:
         """Return the session's entries with ``n`` above `after_n`, by ``seq``."""
         return self._held().reader.entries(session_id, after_n)
 
+    def changes(self, session_id: str) -> int:
+        """Return a number that grows with every row of the session that its image reads."""
+        return self._held().writer.changes[session_id]
+
     # -- position ------------------------------------------------------------------------------
 
     def move(self, session_id: str, entry_id: str | None, created_at: int) -> Move:
