@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from nbdurable.codec import blobs_in, decode, encode
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
@@ -59,6 +59,7 @@ class Loaded:
         self._paths = Paths(self.tree)
         self.holders: list[Store] = []  # one per handle, on one file all of them
         self.foreground: Run | None = None
+        self.live: WeakValueDictionary[str, Run] = WeakValueDictionary()  # of all handles here
         self._lock = threading.RLock()
         self._decoded: dict[str, Entry] = {}
         self._spoken: dict[str | None, list[Entry]] = {}  # ephemeral, by the entry said after

@@ -73,6 +73,10 @@ class DuckDBStore:
         """What all stores of this process on the file share."""
         return self._core
 
+    def check_place(self) -> None:
+        """Raise `StoreError` when the file was removed or replaced since it was opened (B63)."""
+        self._core.check_place()
+
     def __repr__(self) -> str:
         state = ", closed" if self._is_closed else ""
         return f"DuckDBStore({self._name!r}{state})"
