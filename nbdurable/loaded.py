@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from nbdurable.annotations import Annotations
 from nbdurable.codec import blobs_in, decode, encode
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
 from nbdurable.errors import EntryNotFound, RunActive, shown
@@ -68,6 +69,7 @@ class Loaded:
         self._last_move = 0
         self._changes = -1  # of the store, when last read
         self._contexts: set[str] = set()
+        self._annotations = Annotations()
         self.record = store.load_session(session_id)
         self.refresh()
 
@@ -99,6 +101,17 @@ class Loaded:
                 self._last_move = max(self._last_move, move.seq)
                 self._position = max(self._position, (move.seq, move.entry_id), key=_seq)
 
+    def annotations(self) -> Annotations:
+        """Return the annotations with what others added since, by counter (B11).
+
+        They are read here and not by `refresh`, as few verbs look at them.
+        """
+        fresh = self.store.load_annotations(self.session_id, self._annotations.last)
+        if any(annotation.target_id not in self.tree for annotation in fresh):
+            self.refresh()  # said of entries that came later than the last look
+        self._annotations.add(fresh)
+        return self._annotations
+
     @property
     def position(self) -> str | None:
         """The entry where the session resumes; None is the root."""
@@ -126,12 +139,12 @@ class Loaded:
 
     def entry(self, entry_id: str) -> Entry:
         """Return an entry decoded; custom ones afresh each time, as their fields may be mutable."""
-        cached = self._decoded.get(entry_id)
-        if cached is not None:
-            return cached
-        entry = decode(self.stored(entry_id), self.store.get_blob)
+        return self._decoded.get(entry_id) or self._decode(self.stored(entry_id))
+
+    def _decode(self, stored: StoredEntry) -> Entry:
+        entry = decode(stored, self.store.get_blob)
         if not isinstance(entry, CustomEntry):
-            self._decoded[entry_id] = entry
+            self._decoded[stored.id] = entry
         return entry
 
     def path(self, leaf_id: str | None) -> list[Entry]:
@@ -145,7 +158,7 @@ class Loaded:
         for at in known.custom_at:
             path[at] = self.entry(path[at].id)
         if rest:
-            path += [self.entry(node.id) for node in rest]
+            path += [self._decoded.get(node.id) or self._decode(node) for node in rest]
             with self._lock:
                 self._paths.keep(count, path)
         return path
