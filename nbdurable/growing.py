@@ -9,6 +9,7 @@ that runs which part at one entry share the view up to it.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from nbdurable.entries import CompactionEntry, Entry, MessageEntry
 from nbdurable.pairing import Pairing, pair
 from nbdurable.views import Projection, Repair, View, model_view, visible_entries
 
-MOST_VIEWS = 8  # of different models, at once
+MOST_VIEWS = 8  # of different models and branches, at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,31 @@ class GrowingView:
                 path, model=self._model, effects=self._effects
             )
 
+    def fits(self, path: Sequence[Entry]) -> int:
+        """Return how many entries of the view begin the path; less than half of it gives 0."""
+        with self._lock:
+            kept, _ = self._end_after(self._shared_growths(path))
+            return kept if 2 * kept >= self._length else 0
+
+    def _end_after(self, growths: int) -> tuple[int, str | None]:
+        """Return where the view ended after so many growths, and the entry there."""
+        if growths == len(self._growths):
+            return self._length, self._last_id
+        return self._growths[growths].length, self._growths[growths].last_id
+
+    def _shared_growths(self, path: Sequence[Entry]) -> int:
+        """Return how many growths, from the first on, are the beginning of the path."""
+
+        def is_past(growths: int) -> bool:
+            length, last_id = self._end_after(growths)
+            return length > len(path) or path[length - 1].id != last_id
+
+        return bisect_left(range(1, len(self._growths) + 1), True, key=is_past)
+
     def _fall_back_to(self, path: Sequence[Entry]) -> None:
         """Take growths back until what is left is the beginning of the path."""
-        while self._length and not (
-            self._length <= len(path) and path[self._length - 1].id == self._last_id
-        ):
+        shared = self._shared_growths(path)
+        while len(self._growths) > shared:
             before = self._growths.pop()
             self._length, self._last_id = before.length, before.last_id
             del self._messages[before.messages :], self._ids[before.messages :]
@@ -135,17 +156,30 @@ class GrowingView:
 
 
 class GrowingViews:
-    """The growing views of one session, by model and by the tools with effects."""
+    """The growing views of one session, by model and by the tools with effects.
+
+    Branches far from each other have each their own, so that going to and fro keeps both.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._views: dict[tuple[str, frozenset[str]], GrowingView] = {}
+        self._views: list[tuple[str, frozenset[str], GrowingView]] = []  # the one used last, last
 
     def view(self, path: Sequence[Entry], model: str, effects: frozenset[str]) -> View:
         """Return what `model_view` returns of a path of the session."""
         with self._lock:
-            growing = self._views.pop((model, effects), None) or GrowingView(model, effects)
-            self._views[model, effects] = growing  # the one used last comes last
-            if len(self._views) > MOST_VIEWS:
-                del self._views[next(iter(self._views))]
+            growing = self._fitting(path, model, effects)
         return growing.of(path)
+
+    def _fitting(self, path: Sequence[Entry], model: str, effects: frozenset[str]) -> GrowingView:
+        best, most = len(self._views), 0
+        for at, (of_model, with_effects, growing) in enumerate(self._views):
+            if (of_model, with_effects) == (model, effects):
+                fits = growing.fits(path)
+                if fits > most:
+                    best, most = at, fits
+        if best == len(self._views):
+            self._views.append((model, effects, GrowingView(model, effects)))
+        self._views.append(self._views.pop(best))
+        del self._views[:-MOST_VIEWS]
+        return self._views[-1][2]

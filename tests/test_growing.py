@@ -112,5 +112,28 @@ def test_each_model_has_a_view_of_its_own_and_the_ones_used_last_are_kept() -> N
         views.view(path, f"m{number}", frozenset())
     views.view(path, "m1", frozenset({"look"}))
 
-    kept = [name for name, _ in views._views]
+    kept = [name for name, _, _ in views._views]
     assert kept == [*(f"m{number}" for number in range(2, growing.MOST_VIEWS + 1)), "m1"]
+
+
+# B44
+def test_branches_far_from_each_other_have_each_their_own_view() -> None:
+    long, other = stored(*(user(f"{n}") for n in range(8))), stored(user("else"))
+    other = [replace(other[0], id="x", n=9)]
+    views = GrowingViews()
+
+    for path in (long, other, long, other):
+        assert views.view(path, "m", frozenset()) == model_view(path, model="m")
+
+    assert [len(view._growths) for _, _, view in views._views] == [1, 1]
+
+
+# B44 B50
+@given(looks())
+def test_the_views_of_a_session_are_at_every_look_those_made_at_once(
+    paths: list[list[Entry]],
+) -> None:
+    views = GrowingViews()
+
+    for path in paths:
+        assert views.view(path, "m", frozenset()) == model_view(path, model="m")
