@@ -121,7 +121,7 @@ def prospective_view(image: Loaded, settings: Settings, ask: Ask) -> View:
             "the path ends in a finished reply, so there is nothing to continue; give input, "
             "or rerun() the answer"
         )
-    view = settings.view([*path, *ask.input])
+    view = settings.view([*path, *ask.input], image.views)
     if not view.messages:
         raise RunError(
             f"session {shown(image.session_id)} has nothing at the leaf that a model could answer; "
@@ -156,7 +156,7 @@ class ContextUse:
 def context_use(image: Loaded, settings: Settings, leaf_id: str | None) -> ContextUse:
     """Count what the model reads at a leaf (B47)."""
     model = settings.model
-    view = settings.view(image.path(leaf_id))
+    view = settings.view(image.path(leaf_id), image.views)
     counts: dict[str, int] = {}
     for entry_id, message in zip(view.entry_ids, view.messages, strict=True):
         if entry_id is not None:

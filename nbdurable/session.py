@@ -231,7 +231,7 @@ class Session(Exploring, Annotating):
         """Return what the model reads of the path to the leaf: the model view."""
         self.fresh()
         path = self.image.path(self.leaf.id)
-        return self.settings.view(path).messages
+        return self.settings.view(path, self.image.views).messages
 
     def transcript(self) -> list[Entry]:
         """Return what people read of the path to the leaf: all but meta and ephemeral entries."""

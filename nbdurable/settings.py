@@ -15,6 +15,7 @@ from nbdurable.blocks import Message
 from nbdurable.budget import Budget
 from nbdurable.entries import Entry
 from nbdurable.errors import shown
+from nbdurable.growing import GrowingViews
 from nbdurable.hooks import HookChain
 from nbdurable.inputs import input_digest
 from nbdurable.models import resolve_model
@@ -23,7 +24,7 @@ from nbdurable.models.params import recorded, recorded_json, warn_unknown
 from nbdurable.schemas import Schema
 from nbdurable.stored import Context
 from nbdurable.tools import Tool, as_tools
-from nbdurable.views import View, model_view
+from nbdurable.views import View
 from nbdurable.wire import clean, dumps
 
 Effects = Literal["refuse", "run"]
@@ -92,10 +93,10 @@ class Settings:
             asked_schema=asked,
         )
 
-    def view(self, path: Sequence[Entry]) -> View:
-        """Return what the model reads of a path (B44)."""
+    def view(self, path: Sequence[Entry], views: GrowingViews) -> View:
+        """Return what the model reads of a path (B44); `views` are those of its session."""
         effects = frozenset(tool.name for tool in self.tools if tool.effects)
-        return model_view(path, model=self.model.name, effects=effects)
+        return views.view(path, self.model.name, effects)
 
     def context(self) -> Context:
         """Return system text and tools as they are stored, once per content."""

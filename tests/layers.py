@@ -13,9 +13,10 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "errors",
-        "ids blocks",
+        "ids blocks frozen",
         "entries wire codec stored events",
         "tree pairing views compaction annotations answers schemas",
+        "paths growing",
         "stores models media inputs tools toolspec hooks threads background",
         "budget lifecycle origin questions textstream",
         "loaded settings run replay",
