@@ -116,7 +116,7 @@ def compact_before(keep_turns: int, above_tokens: int) -> Callable[[Loop], Await
     async def prepare(loop: Loop) -> None:
         job = loop.job
         path = await in_thread(partial(job.image.path, job.leaf.id))
-        messages = job.settings.view([*path, *job.input]).messages
+        messages = job.settings.view([*path, *job.input], job.image.views).messages
         if job.model.count_tokens(job.settings.request(messages)) <= above_tokens:
             return
         plan = plan_compaction(path, keep_turns)

@@ -12,11 +12,13 @@ import logging
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from nbdurable import lifecycle, starting
+from nbdurable.background import is_on_loop
 from nbdurable.errors import NbDurableError, SessionClosed, shown
 from nbdurable.lifecycle import Publisher, SessionEvent
 from nbdurable.loaded import Leaf, Loaded, unload
@@ -57,6 +59,7 @@ class Handle:
         self.leaf = Leaf(image.position)
         self.seen_position = image.position
         self.runs_started: weakref.WeakSet[Run] = weakref.WeakSet()
+        self.before_close: set[Callable[[], None]] = set()  # what starts runs is stopped first
         self._is_closed = False
         self._close_lock = threading.Lock()
         self._pid = os.getpid()
@@ -86,7 +89,15 @@ class Handle:
         # In a fork, runs and locks are those of threads that are not there.
         if was_closed or os.getpid() != self._pid:
             return
+        if is_on_loop():  # a run that calls this ends only after this has returned
+            threading.Thread(target=self._end, name="nbdurable-close").start()
+        else:
+            self._end()
+
+    def _end(self) -> None:
         try:
+            for stop in list(self.before_close):
+                stop()
             starting.stop_all(self.runs_started)
         finally:
             self._leak.detach()

@@ -22,6 +22,7 @@ from nbdurable.errors import BudgetExceeded, NbDurableError, RunError, told
 from nbdurable.events import Event
 from nbdurable.hooks import HookChain
 from nbdurable.loaded import Leaf, Loaded
+from nbdurable.media import told_of_other
 from nbdurable.modelcall import ModelCall, cancelled_error
 from nbdurable.models.base import Model, ModelRequest
 from nbdurable.run import Run
@@ -95,7 +96,7 @@ class Loop:
             failure = exc
             if not isinstance(exc, NbDurableError):
                 log.exception("run %s failed", job.record.id)
-                failure = RunError(f"run {job.record.id} failed: {type(exc).__name__}: {exc}")
+                failure = RunError(f"run {job.record.id} failed: {told_of_other(exc)}")
                 failure.__cause__ = exc
         if outcome == "aborted" and self.ended_as not in (None, "aborted"):
             outcome, failure = self.ended_as, None  # the cancel came after the end was stored
@@ -216,7 +217,7 @@ class Loop:
     def request(self) -> ModelRequest:
         """Return the request for the leaf as it is now."""
         job = self.job
-        view = job.settings.view(self._path())
+        view = job.settings.view(self._path(), job.image.views)
         if view.messages and view.messages[-1].role == "assistant":
             raise RunError(
                 "the path ends in a finished reply, so there is nothing to answer; give input"
@@ -227,6 +228,8 @@ class Loop:
         """Return the path to the leaf, the run's ephemeral input where it was said (B35)."""
         image = self.job.image
         path, spoken = image.path(self.job.leaf.id), image.spoken_in(self.job.record.id)
+        if not spoken:
+            return path
         said = [part for entry in path for part in (entry, *spoken.get(entry.id, ()))]
         return [*spoken.get(None, ()), *said]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import EllipsisType
 
 from nbdurable.blocks import Message
@@ -42,6 +42,10 @@ class Ask:
     from_id: str | EllipsisType | None = ...
     experiment_id: str | None = None
     cell: str | None = None
+
+    def under(self, leaf_id: str | None) -> Ask:
+        """Return the same ask at another leaf."""
+        return replace(self, leaf_id=leaf_id)
 
 
 def plan(image: Loaded, settings: Settings, ask: Ask, leaf: Leaf) -> Job:
@@ -117,7 +121,7 @@ def prospective_view(image: Loaded, settings: Settings, ask: Ask) -> View:
             "the path ends in a finished reply, so there is nothing to continue; give input, "
             "or rerun() the answer"
         )
-    view = settings.view([*path, *ask.input])
+    view = settings.view([*path, *ask.input], image.views)
     if not view.messages:
         raise RunError(
             f"session {shown(image.session_id)} has nothing at the leaf that a model could answer; "
@@ -152,7 +156,7 @@ class ContextUse:
 def context_use(image: Loaded, settings: Settings, leaf_id: str | None) -> ContextUse:
     """Count what the model reads at a leaf (B47)."""
     model = settings.model
-    view = settings.view(image.path(leaf_id))
+    view = settings.view(image.path(leaf_id), image.views)
     counts: dict[str, int] = {}
     for entry_id, message in zip(view.entry_ids, view.messages, strict=True):
         if entry_id is not None:

@@ -15,6 +15,7 @@ from nbdurable.blocks import Message
 from nbdurable.budget import Budget
 from nbdurable.entries import Entry
 from nbdurable.errors import shown
+from nbdurable.growing import GrowingViews
 from nbdurable.hooks import HookChain
 from nbdurable.inputs import input_digest
 from nbdurable.models import resolve_model
@@ -23,7 +24,7 @@ from nbdurable.models.params import recorded, recorded_json, warn_unknown
 from nbdurable.schemas import Schema
 from nbdurable.stored import Context
 from nbdurable.tools import Tool, as_tools
-from nbdurable.views import View, model_view
+from nbdurable.views import View
 from nbdurable.wire import clean, dumps
 
 Effects = Literal["refuse", "run"]
@@ -92,16 +93,15 @@ class Settings:
             asked_schema=asked,
         )
 
-    def view(self, path: Sequence[Entry]) -> View:
-        """Return what the model reads of a path (B44)."""
+    def view(self, path: Sequence[Entry], views: GrowingViews) -> View:
+        """Return what the model reads of a path (B44); `views` are those of its session."""
         effects = frozenset(tool.name for tool in self.tools if tool.effects)
-        return model_view(path, model=self.model.name, effects=effects)
+        return views.view(path, self.model.name, effects)
 
     def context(self) -> Context:
         """Return system text and tools as they are stored, once per content."""
         tools_json = dumps([tool.spec.to_dict() for tool in self.tools])
-        system = clean(self.system)
-        return Context(digest=_sha256([system, tools_json]), system=system, tools_json=tools_json)
+        return context_of(clean(self.system), tools_json)
 
     def request(self, messages: tuple[Message, ...]) -> ModelRequest:
         """Return the request that carries `messages` under these settings."""
@@ -130,6 +130,11 @@ def checked_system(system: object) -> str | None:
     if system is None or isinstance(system, str):
         return system
     raise TypeError(f"system is {shown(system)} of type {type(system).__name__}; give text or None")
+
+
+def context_of(system: str | None, tools_json: str) -> Context:
+    """Return the context of this content, under its digest."""
+    return Context(digest=_sha256([system, tools_json]), system=system, tools_json=tools_json)
 
 
 def _sha256(value: object) -> str:

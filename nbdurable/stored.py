@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from nbdurable.blocks import Json
 
 Outcome = Literal["done", "max_steps", "error", "aborted"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEntry:
-    """One entry as a store keeps it.
+class StoredEntry(NamedTuple):
+    """One entry as a store keeps it; a tuple, since long sessions are made of many.
 
     The author of an append fills all but ``seq n depth digest``, which the store assigns;
     ``depth`` counts the entries on the path, 1 for a root.
@@ -54,13 +55,12 @@ class StoredEntry:
     digest: str = ""
 
 
-_DIGESTED = tuple(f.name for f in fields(StoredEntry) if f.name != "digest")
+_DIGESTED = slice(0, StoredEntry._fields.index("digest"))  # the last one
 
 
 def digest_of(entry: StoredEntry) -> str:
     """Return the SHA-256 over all columns but the digest, as 64 hex digits."""
-    values = [getattr(entry, name) for name in _DIGESTED]
-    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(entry[_DIGESTED]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +171,12 @@ class Annotation:
     note: str | None = None
     counter: int = 0
 
+    @property
+    def value(self) -> Json:
+        """What it says: a text, a number, a bool, None where it takes back, or any JSON."""
+        value: Json = json.loads(self.value_json)
+        return value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentRecord:
@@ -182,6 +188,26 @@ class ExperimentRecord:
     plan_json: str
     created_at: int
     counter: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What is stored together with entries, in one transaction.
+
+    ``contexts`` may be known to the store already. Ends are those of ``runs``, or of runs stored
+    before. A ``seq`` of entries and moves is one of where they came from: it tells which came
+    first, and the store numbers them afresh in that order.
+    """
+
+    moves: tuple[Move, ...] = ()
+    runs: tuple[RunRecord, ...] = ()
+    ends: tuple[RunEnd, ...] = ()
+    contexts: tuple[Context, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    experiments: tuple[ExperimentRecord, ...] = ()
+
+
+NOTHING = Beside()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ Does not own rows. The one idea: everything here is a cache of the file, filled 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nbdurable.errors import EntryError, SessionNotFound, shown
@@ -30,13 +30,18 @@ _HOMES = f"""
     where id in (select unnest(?::uuid[])) order by seq
 """
 _SESSION = f"select counter from {ALIAS}.nbd.sessions where id = ?"
-_SESSION_ENTRIES = f"""
-    select id::varchar, depth, n, seq, moves_leaf from {ALIAS}.nbd.entries
-    where session_id = ? order by seq
+_LAST_N = f"select coalesce(max(n), 0) from {ALIAS}.nbd.entries where session_id = ?"
+_LAST_MOVED_BY = f"""
+    select id::varchar, seq from {ALIAS}.nbd.entries
+    where session_id = ? and moves_leaf order by seq desc limit 1
 """
+_DEPTH = f"select depth from {ALIAS}.nbd.entries where id = ?::uuid and session_id = ?"
 _LAST_MOVE = f"""
     select entry_id::varchar, seq from {ALIAS}.nbd.moves
     where session_id = ? order by seq desc limit 1
+"""
+_RUNS = f"""
+    select id, session_id from {ALIAS}.nbd.runs where id in (select unnest(?::varchar[]))
 """
 _KNOWN = f"select {{value}} from {ALIAS}.nbd.{{table}} where {{column}} = ? limit 1"
 
@@ -45,7 +50,8 @@ _KNOWN = f"select {{value}} from {ALIAS}.nbd.{{table}} where {{column}} = ? limi
 class SessionState:
     """What an append to one session is checked against."""
 
-    depths: dict[str, int] = field(default_factory=dict)  # entry id -> entries on its path
+    id: str
+    depths: dict[str, int] = field(default_factory=dict)  # of the entries met so far, on its path
     position: str | None = None
     last_n: int = 0
 
@@ -91,6 +97,14 @@ class State:
             self._known[table, key] = rows[0][0]
         return self._known[table, key]
 
+    def run_homes(self, ids: Collection[str]) -> dict[str, str]:
+        """Return the session of each of `ids` that is a run of the store."""
+        homes = {id: str(self._known["runs", id]) for id in ids if ("runs", id) in self._known}
+        others = [id for id in ids if id not in homes]
+        if others:
+            homes.update((str(id), str(home)) for id, home in self._lookup(_RUNS, (others,)))
+        return homes
+
     def learn(self, table: str, key: str, value: object = 1) -> None:
         """Count a row with a key as stored."""
         self._known[table, key] = value
@@ -121,16 +135,22 @@ class State:
         self._sessions[session_id] = state
 
     def _load(self, session_id: str) -> SessionState:
-        state, moved_at = SessionState(), 0
-        for entry_id, depth, n, seq, moves_leaf in self._lookup(_SESSION_ENTRIES, (session_id,)):
-            state.depths[str(entry_id)] = int(str(depth))
-            state.last_n = int(str(n))
-            if moves_leaf:
-                state.position, moved_at = str(entry_id), int(str(seq))
+        state, moved_at = SessionState(session_id), 0
+        state.last_n = int(str(self._lookup(_LAST_N, (session_id,))[0][0]))
+        for entry_id, seq in self._lookup(_LAST_MOVED_BY, (session_id,)):
+            state.position, moved_at = str(entry_id), int(str(seq))
         for target, seq in self._lookup(_LAST_MOVE, (session_id,)):
             if int(str(seq)) > moved_at:
                 state.position = None if target is None else str(target)
         return state
+
+    def depth_of(self, session: SessionState, entry_id: str) -> int | None:
+        """Return how many entries are on the path to one of the session, or None for others."""
+        depth = session.depths.get(entry_id)
+        if depth is None and _UUID.fullmatch(entry_id):
+            for (found,) in self._lookup(_DEPTH, (entry_id, session.id)):
+                depth = session.depths[entry_id] = int(str(found))
+        return depth
 
     # -- entry ids -----------------------------------------------------------------------------
 
