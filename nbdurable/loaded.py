@@ -20,7 +20,7 @@ from nbdurable.errors import EntryNotFound, RunActive, shown
 from nbdurable.growing import GrowingViews
 from nbdurable.ids import Clock, IdMaker, as_datetime, now_us
 from nbdurable.paths import Paths
-from nbdurable.stored import Context, Move, RunEnd, RunRecord, StoredEntry
+from nbdurable.stored import Annotation, Context, Move, RunEnd, RunRecord, StoredEntry
 from nbdurable.tree import Tree
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Loaded:
         self._changes = -1  # of the store, when last read
         self._contexts: set[str] = set()
         self._annotations = Annotations()
+        self._annotated = -1  # changes of the store, when annotations were last read
         self.record = store.load_session(session_id)
         self.refresh()
 
@@ -106,10 +107,13 @@ class Loaded:
 
         They are read here and not by `refresh`, as few verbs look at them.
         """
-        fresh = self.store.load_annotations(self.session_id, self._annotations.last)
-        if any(annotation.target_id not in self.tree for annotation in fresh):
-            self.refresh()  # said of entries that came later than the last look
-        self._annotations.add(fresh)
+        changes = self.store.changes(self.session_id)
+        if changes != self._annotated:
+            fresh = self.store.load_annotations(self.session_id, self._annotations.last)
+            if any(annotation.target_id not in self.tree for annotation in fresh):
+                self.refresh()  # said of entries that came later than the last look
+            self._annotations.add(fresh)
+            self._annotated = changes
         return self._annotations
 
     @property
@@ -284,6 +288,12 @@ class Loaded:
         """Store a move of the position."""
         self._take((), [self.store.move(self.session_id, entry_id, self.clock())])
         self._count_own(1)
+
+    def annotate(self, annotation: Annotation) -> Annotation:
+        """Store an annotation; return it with its counter."""
+        (kept,) = self.store.annotate([annotation])
+        self._count_own(1)
+        return kept
 
     # -- activity ------------------------------------------------------------------------------
 

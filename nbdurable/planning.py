@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import EllipsisType
 
 from nbdurable.blocks import Message
@@ -43,6 +43,10 @@ class Ask:
     experiment_id: str | None = None
     cell: str | None = None
 
+    def under(self, leaf_id: str | None) -> Ask:
+        """Return the same ask at another leaf."""
+        return replace(self, leaf_id=leaf_id)
+
 
 def plan(image: Loaded, settings: Settings, ask: Ask, leaf: Leaf) -> Job:
     """Return the job of a verb that answers what stands at its leaf.
@@ -71,7 +75,13 @@ def job_of(
         The first call could pass the budget (B26); carries a run that never began.
     """
     settings.model.check(settings.params)
-    run = Run(image.new_id(), model=settings.model.name, moves=ask.moves, leaf_id=ask.leaf_id)
+    run = Run(
+        image.new_id(),
+        model=settings.model.name,
+        moves=ask.moves,
+        leaf_id=ask.leaf_id,
+        schema=settings.schema,
+    )
     _check_budget(settings, messages, run)
     context = settings.context()
     record = RunRecord(
