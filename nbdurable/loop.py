@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -49,6 +49,7 @@ class Job:
     context: Context
     input: tuple[Entry, ...]
     settings: Settings
+    repeats: RunRecord | None = None
     refuse_repeats: bool = False
     prepare: Callable[[Loop], Awaitable[None]] | None = None
     on_compacted: Callable[[Entry], None] | None = None
@@ -149,9 +150,21 @@ class Loop:
     def _append_input(self) -> list[Entry]:
         job = self.job
         job.image.save_context(job.context)
+        if job.repeats is not None:
+            return self._begin_again(job.repeats)
         return job.image.append(
             job.input, job.leaf, run_id=job.record.id, moves=job.record.moves, start=job.record
         )
+
+    def _begin_again(self, first: RunRecord) -> list[Entry]:
+        """Start from the input that another run has stored and not answered (B58)."""
+        job, image = self.job, self.job.image
+        record = replace(job.record, start_leaf_id=first.start_leaf_id, input_ids=first.input_ids)
+        base_id = image.stored(first.input_ids[0]).parent_id
+        entries = image.begin_again(record, job.input, job.leaf, base_id)
+        if record.moves and image.position != job.leaf.id:
+            image.move(job.leaf.id)
+        return entries
 
     async def _steps(self) -> Outcome:
         while True:
