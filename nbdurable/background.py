@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import os
 import threading
 from collections.abc import Coroutine
 from typing import Any
+
+log = logging.getLogger("nbdurable")
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -29,9 +32,20 @@ def background_loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None or _pid != os.getpid():
             _loop, _pid = asyncio.new_event_loop(), os.getpid()
-            thread = threading.Thread(target=_loop.run_forever, name="nbdurable-loop", daemon=True)
+            thread = threading.Thread(
+                target=_serve, args=(_loop,), name="nbdurable-loop", daemon=True
+            )
             thread.start()
         return _loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop whatever ends it: an exit asked for in a task of a tool, or a stop."""
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except BaseException as exc:  # asyncio lets these out of the loop, past all other runs
+            log.warning("a task on the background loop asked for an end: %r", exc)
 
 
 def submit(work: Coroutine[Any, Any, None]) -> None:

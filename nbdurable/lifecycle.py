@@ -38,5 +38,5 @@ def publish(publisher: Publisher | None, event: SessionEvent) -> None:
         return
     try:
         publisher(event)
-    except Exception:
+    except (Exception, SystemExit):
         log.exception("the publisher failed on %s of session %r", event.type, event.session_id)

@@ -92,7 +92,7 @@ class Loop:
             outcome, failure = stop.outcome, stop.cause
         except RunCancelled:
             outcome, failure = "aborted", cancelled_error()
-        except Exception as exc:
+        except BaseException as exc:  # what got past here would end the loop of all other runs
             failure = exc
             if not isinstance(exc, NbDurableError):
                 log.exception("run %s failed", job.record.id)
@@ -316,7 +316,7 @@ class Loop:
             await in_thread(
                 partial(job.image.store.end_run, self.end(outcome, job.leaf.id, failure))
             )
-        except NbDurableError:
+        except BaseException:  # a store of another's may raise anything; the run ends all the same
             log.exception("the end of run %s could not be stored", job.record.id)
 
     def count(self, message: Message) -> None:

@@ -23,15 +23,14 @@ from nbdurable.errors import ModelError, NbDurableError, told
 from nbdurable.models.base import (
     Assembly,
     Delta,
-    Finish,
     ModelRequest,
     RetryNotice,
     TextDelta,
     ThinkingDelta,
 )
+from nbdurable.models.sound import sound
 from nbdurable.stored import Outcome, SpoolDraft
 from nbdurable.threads import in_thread, is_being_cancelled
-from nbdurable.wire import finite
 
 if TYPE_CHECKING:
     from nbdurable.loop import Loop
@@ -80,12 +79,15 @@ class ModelCall:
                 await spooler
 
     def _judge(self, failure: BaseException | None) -> BaseException | None:
-        if isinstance(failure, KeyboardInterrupt | SystemExit):
+        if isinstance(failure, KeyboardInterrupt):
             self.was_aborted = True
             return failure
+        name = self.loop.job.model.name
+        if failure is not None and self.assembly.finish is not None:
+            log.warning("model %r failed after its answer was whole", name, exc_info=failure)
+            failure = None
         if isinstance(failure, NbDurableError):
             return failure
-        name = self.loop.job.model.name
         if failure is not None:
             error = ModelError(f"model {name!r} failed: {type(failure).__name__}: {failure}")
             error.__cause__ = failure
@@ -108,7 +110,7 @@ class ModelCall:
         try:
             async with _closing(self.loop.job.model.stream(self.request)) as deltas:
                 async for delta in deltas:
-                    self._take(delta)
+                    self._take(sound(delta))
         except BaseException as exc:
             if isinstance(exc, asyncio.CancelledError) and is_being_cancelled():
                 raise
@@ -116,8 +118,6 @@ class ModelCall:
         return None
 
     def _take(self, delta: Delta) -> None:
-        if isinstance(delta, Finish):
-            delta = replace(delta, cost_usd=finite(delta.cost_usd))
         if not self._is_answer:
             self.assembly.add(delta)
             return
@@ -153,7 +153,7 @@ class ModelCall:
             end = self.loop.end("aborted", self.entry_id, lost)
             try:
                 await in_thread(partial(job.image.store.spool, SpoolDraft(entry=entry, end=end)))
-            except NbDurableError:
+            except Exception:  # a store of another's may raise anything; the answer goes on
                 log.warning("an answer in flight could not be spooled", exc_info=True)
 
     @property

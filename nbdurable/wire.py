@@ -26,13 +26,12 @@ from nbdurable.blocks import (
 )
 from nbdurable.errors import BadPayload
 
-_SURROGATES = {code: "\ufffd" for code in range(0xD800, 0xE000)}
-
 
 def dumps(value: Json) -> str:
     """Return `value` as compact JSON text, keys in their order.
 
-    A lone surrogate becomes U+FFFD (see `is_repaired`).
+    A lone surrogate becomes U+FFFD (see `is_repaired`); two halves of a character that a stream
+    brought apart become that character.
 
     Raises
     ------
@@ -48,7 +47,7 @@ def dumps(value: Json) -> str:
             "use None, text or a finite number",
             path=path,
         ) from exc
-    return text.translate(_SURROGATES) if is_repaired(text) else text
+    return _whole(text) if is_repaired(text) else text
 
 
 def is_repaired(text: str) -> bool:
@@ -62,7 +61,11 @@ def is_repaired(text: str) -> bool:
 
 def clean(text: str | None) -> str | None:
     """Return `text` with lone surrogates replaced by U+FFFD; None stays None."""
-    return text.translate(_SURROGATES) if text and is_repaired(text) else text
+    return _whole(text) if text and is_repaired(text) else text
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _bad_value(value: Json) -> tuple[str, str]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 import nbdurable as nb
+from nbdurable import modelcall
+from nbdurable.lifecycle import SessionEvent
 from nbdurable.models.base import CallDelta, Delta, Finish, ModelRequest, TextDelta
 from nbdurable.models.scripted import ScriptedModel
+from nbdurable.stored import RunEnd, RunRecord, SpoolDraft, StoredEntry
 from nbdurable.stores.base import Store
+from nbdurable.stores.memory import MemoryStore
 
 PATIENCE_S = 20.0  # before a run that never ends fails its test
 
@@ -20,7 +24,7 @@ class Odd(BaseException):
     """What a library of the user may raise."""
 
 
-ODD = [asyncio.CancelledError, GeneratorExit, Odd]
+ODD = [asyncio.CancelledError, GeneratorExit, Odd, SystemExit]
 
 
 class _OwnModel(ScriptedModel):
@@ -130,3 +134,111 @@ def test_a_models_stream_may_be_an_iterator_that_is_no_generator(store: Store) -
     chat = nb.open("s", store=store, model=_OwnModel(stream))
 
     assert ended(chat.run("q", wait=False)).text == "whole"
+
+
+# B17
+def test_a_task_of_a_tool_that_exits_leaves_other_runs_alone(store: Store) -> None:
+    """Asyncio lets `SystemExit` out of its loop, which all runs of the process share."""
+
+    async def leave() -> str:
+        """Leave."""
+
+        async def gone() -> None:
+            raise SystemExit(3)
+
+        asyncio.get_running_loop().create_task(gone())
+        await asyncio.sleep(0)
+        return "left"
+
+    model = ScriptedModel(
+        [CallDelta(0, "c", "leave", "{}"), Finish(stop_reason="tool_calls")], "ok"
+    )
+    chat = nb.open("s", store=store, model=model, tools=[leave])
+
+    assert ended(chat.run("q", wait=False)).text == "ok"
+    assert ended(chat.run("again", wait=False)).text == "ok"
+
+
+# B53
+def test_a_publisher_that_exits_in_a_run_undoes_nothing(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    def leave(event: SessionEvent) -> None:
+        if event.type == "session_compacted":
+            raise SystemExit(3)
+
+    chat = nb.open(
+        "s", store=store, model=ScriptedModel("word " * 40), publisher=leave, compact_above=20
+    )
+    chat.run("first " * 40)
+
+    assert ended(chat.run("second", wait=False)).outcome == "done"
+    assert "the publisher failed on session_compacted" in caplog.text
+
+
+class _Failing(MemoryStore):
+    """A store of another's, whose driver raises errors of its own."""
+
+    def __init__(self, verb: str, error: BaseException) -> None:
+        super().__init__()
+        self._verb, self._error = verb, error
+
+    def append(
+        self,
+        session_id: str,
+        entries: Sequence[StoredEntry] = (),
+        *,
+        start: RunRecord | None = None,
+        end: RunEnd | None = None,
+    ) -> tuple[StoredEntry, ...]:
+        self._fail("append")
+        return super().append(session_id, entries, start=start, end=end)
+
+    def end_run(self, end: RunEnd) -> None:
+        self._fail("end_run")
+        super().end_run(end)
+
+    def spool(self, draft: SpoolDraft) -> None:
+        self._fail("spool")
+        super().spool(draft)
+
+    def _fail(self, verb: str) -> None:
+        if verb == self._verb:
+            raise self._error
+
+
+# B21
+@pytest.mark.parametrize("verb", ["append", "end_run"])
+@pytest.mark.parametrize("error", [RuntimeError("gone"), SystemExit("gone")])
+def test_a_store_that_raises_errors_of_its_own_ends_the_run(
+    verb: str, error: BaseException
+) -> None:
+    chat = nb.open("s", store=_Failing(verb, error), model=ScriptedModel(ValueError("refused")))
+
+    run = ended(chat.run("q", wait=False))
+
+    assert run.outcome == "error"
+    with pytest.raises(nb.errors.RunError, match="gone" if verb == "append" else "refused"):
+        run.wait()
+
+
+# B24
+def test_a_spool_that_raises_errors_of_its_own_does_not_end_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(modelcall, "SPOOL_EVERY_S", 0.01)
+    tried, whole = threading.Event(), threading.Event()
+    store = _Failing("spool", RuntimeError("gone"))
+    monkeypatch.setattr(store, "_fail", lambda verb: verb == "spool" and _raise_after(tried))
+    chat = nb.open("s", store=store, model=ScriptedModel(["half ", whole, "whole"]))
+
+    run = chat.run("q", wait=False)
+    assert tried.wait(PATIENCE_S)
+    whole.set()
+
+    assert ended(run).text == "half whole"
+
+
+def _raise_after(tried: threading.Event) -> None:
+    tried.set()
+    raise RuntimeError("gone")

@@ -8,7 +8,7 @@ every moment, so that a cut stream still gives the part that was paid for (B22).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, Protocol, runtime_checkable
 
 from nbdurable.blocks import (
@@ -155,6 +155,13 @@ class Model(Protocol):
 # -- assembly ----------------------------------------------------------------------------------
 
 
+def _both(first: Finish, last: Finish) -> Finish:
+    """Return the last finish, completed by what only the first reported."""
+    told = {field.name: getattr(first, field.name) for field in fields(Finish)}
+    again = {name: getattr(last, name) for name in told if getattr(last, name) is not None}
+    return Finish(**{**told, **again})
+
+
 @dataclass(slots=True)
 class _Piece:
     kind: Literal["text", "thinking", "call", "image"]
@@ -191,7 +198,7 @@ class Assembly:
             case ImageDelta():
                 self._pieces.append(_Piece("image", image=delta.image))
             case Finish():
-                self.finish = delta
+                self.finish = delta if self.finish is None else _both(self.finish, delta)
 
     def _open(self, kind: Literal["text", "thinking"]) -> _Piece:
         last = self._pieces[-1] if self._pieces else None
