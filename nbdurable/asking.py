@@ -135,7 +135,7 @@ class Asking(Handle):
         """
         self.ready(moves=move)
         entry_id = resolve_entry(self.image, ref, self.leaf.id)
-        start, answer_id = asked_entry(self.image, entry_id, self.leaf.id)
+        start, answer_id = asked_entry(self.image, entry_id, self.leaf.id, self.has_seen)
         settings = recorded_settings(
             self.image, self.settings, answer_id, with_tools=isinstance(tools, EllipsisType)
         ).override(

@@ -25,6 +25,7 @@ from nbdurable.loaded import Leaf, Loaded, unload
 from nbdurable.origin import cell_execution
 from nbdurable.replay import Replay
 from nbdurable.settings import Settings
+from nbdurable.stored import StoredEntry
 from nbdurable.stores import Store, release_store
 
 if TYPE_CHECKING:
@@ -140,6 +141,10 @@ class Handle:
         """Count entries that a verb has appended as those that its replay takes."""
         if self.replay is not None:
             self.replay.mark(*(entry.id for entry in entries))
+
+    def has_seen(self, entry: StoredEntry) -> bool:
+        """Whether an entry came by a call of this handle, where that matters: in replay."""
+        return self.replay is None or self.replay.is_taken(entry.run_id or entry.id)
 
     def begin_cell(self) -> None:
         """Go back to where the cell that is executed now began before, if it did (B57)."""

@@ -79,6 +79,7 @@ class Loop:
         self.step = 0
         self.ended_as: Outcome | None = None  # the end of the run that is stored
         self._began = time.monotonic()
+        self._seconds: float | None = None  # as stored with that end
         self._usage = Usage()
         self._costs: list[float | None] = []
 
@@ -115,8 +116,8 @@ class Loop:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the run began."""
-        return time.monotonic() - self._began
+        """Seconds since the run began, or until the end that is stored."""
+        return time.monotonic() - self._began if self._seconds is None else self._seconds
 
     @property
     def cost(self) -> float | None:
@@ -272,9 +273,12 @@ class Loop:
     ) -> E:
         """Append one entry at the leaf, with the run's end when `outcome` is given."""
         job = self.job
+        made: RunEnd | None = None
 
         def end(leaf_id: str | None) -> RunEnd:
-            return self.end(outcome or "done", leaf_id, failure)
+            nonlocal made
+            made = self.end(outcome or "done", leaf_id, failure)
+            return made
 
         stored = await in_thread(
             partial(
@@ -287,7 +291,7 @@ class Loop:
                 ids=ids,
             )
         )
-        self.ended_as = outcome
+        self.ended_as, self._seconds = outcome, made.seconds if made else None
         return cast(E, stored[0])
 
     # -- ends and budgets ----------------------------------------------------------------------

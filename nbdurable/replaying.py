@@ -6,6 +6,7 @@ that is answered moves the handle in memory only: nothing is stored, published o
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -70,16 +71,29 @@ def answer(
         found = _take(image, replay, keys)
         if found is not None:
             run = replayed_run(image, found, moves=ask.moves)
+            _say_again(image, ask, found.record, run)
             if ask.moves:
                 handle.put(run.leaf_id)
             replay.note(ask.kind, is_hit=True, where=_span(image, run), saved_usd=run.cost)
             return run, ask, settings
         repeats = _reserve(image, replay, keys[0])
-    _say_miss(image, replay, ask, settings, keys[0], repeats)
     missed = Missed(digest, settings.model.name, repeats)
+    ask = replace(ask, missed=missed)
+    try:
+        _say_miss(image, replay, ask, settings, keys[0])
+    except BaseException:
+        refused(replay, ask)
+        raise
     if replay.model is not None:
         settings = replace(settings, model=replay.model)
-    return None, replace(ask, missed=missed), settings
+    return None, ask, settings
+
+
+def _say_again(image: Loaded, ask: Ask, record: RunRecord, run: Run) -> None:
+    """Remember ephemeral input where it was said, unless this process has said it itself (B35)."""
+    if json.loads(record.ephemeral_json) and not image.spoken_in(record.id):
+        first = run.entries[0] if run.entries else None
+        image.say_again(record, ask.input, first.parent_id if first else ask.leaf_id)
 
 
 def _starts(replay: Replay, ask: Ask) -> list[str | None]:
@@ -148,13 +162,12 @@ def _say_miss(
     ask: Ask,
     settings: Settings,
     key: Key,
-    repeats: RunRecord | None,
 ) -> None:
+    repeats = ask.missed.repeats if ask.missed else None
     at = place(image, ask.leaf_id)
     differs = _unanswered(image, replay, key, repeats) or _differs(image, replay, ask, settings)
     replay.note(ask.kind, is_hit=False, where=f"at {at}", differs=differs)
     if replay.is_only:
-        refused(replay, replace(ask, missed=Missed("", "", repeats)))
         why = differs or f"session {shown(image.session_id)} has no other recorded run of that kind"
         raise ReplayMiss(
             f"no recorded run answers this {ask.kind} at {at}: {why}; open with replay=True, or "
