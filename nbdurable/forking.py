@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from nbdurable.loaded import Loaded
 from nbdurable.stored import SessionRecord, StoredEntry
@@ -30,8 +29,7 @@ def fork(image: Loaded, session_id: str, leaf_id: str | None) -> SessionRecord:
     fresh = {entry.id: image.new_id() for entry in path}
     parents = [None, *(entry.id for entry in path)]
     copies = [
-        replace(
-            entry,
+        entry._replace(
             id=fresh[entry.id],
             session_id=session_id,
             parent_id=None if parent is None else fresh[parent],

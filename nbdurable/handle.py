@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from nbdurable import lifecycle, starting
+from nbdurable.background import is_on_loop
 from nbdurable.entries import Entry
 from nbdurable.errors import NbDurableError, SessionClosed, shown
 from nbdurable.lifecycle import Publisher, SessionEvent
@@ -90,6 +91,12 @@ class Handle:
         # In a fork, runs and locks are those of threads that are not there.
         if was_closed or os.getpid() != self._pid:
             return
+        if is_on_loop():  # a run that calls this ends only after this has returned
+            threading.Thread(target=self._end, name="nbdurable-close").start()
+        else:
+            self._end()
+
+    def _end(self) -> None:
         try:
             starting.stop_all(self.runs_started)
         finally:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from nbdurable.codec import blobs_in, decode, encode
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
@@ -55,12 +55,14 @@ class Loaded:
         self.tree: Tree[StoredEntry] = Tree()
         self.holders: list[Store] = []  # one per handle, on one file all of them
         self.foreground: Run | None = None
+        self.live: WeakValueDictionary[str, Run] = WeakValueDictionary()  # of all handles here
         self._lock = threading.RLock()
         self._decoded: dict[str, Entry] = {}
         self._spoken: dict[str | None, list[Entry]] = {}  # ephemeral, by the entry said after
         self._by_n: list[str] = []
         self._position: tuple[int, str | None] = (0, None)
         self._last_move = 0
+        self._changes = -1  # of the store, when last read
         self._contexts: set[str] = set()
         self.record = store.load_session(session_id)
         self.refresh()
@@ -69,20 +71,24 @@ class Loaded:
 
     def refresh(self) -> None:
         """Read what others added since, entries by ``n`` and moves by ``seq`` (B11)."""
+        changes = self.store.changes(self.session_id)
+        if changes == self._changes:
+            return
         with self._lock:
             after_n, after_move = len(self._by_n), self._last_move
         entries = self.store.load_entries(self.session_id, after_n)
         moves = self.store.load_moves(self.session_id, after_move)
         self._take(entries, moves)
+        self._changes = changes
 
     def _take(self, entries: Iterable[StoredEntry], moves: Iterable[Move] = ()) -> None:
         with self._lock:
             fresh = [entry for entry in entries if entry.n > len(self._by_n)]
             self.tree.add(fresh)
             self._by_n.extend(entry.id for entry in fresh)
-            for entry in fresh:
-                if entry.moves_leaf:
-                    self._position = max(self._position, (entry.seq, entry.id), key=_seq)
+            last = next((entry for entry in reversed(fresh) if entry.moves_leaf), None)
+            if last is not None:
+                self._position = max(self._position, (last.seq, last.id), key=_seq)
             for move in moves:
                 self._last_move = max(self._last_move, move.seq)
                 self._position = max(self._position, (move.seq, move.entry_id), key=_seq)
@@ -235,6 +241,12 @@ class Loaded:
         if kept[0].n > len(self._by_n) + 1:  # others appended in between
             self._take(self.store.load_entries(self.session_id, len(self._by_n)))
         self._take(kept)
+        self._count_own(len(kept))
+
+    def _count_own(self, rows: int) -> None:
+        """Count rows that were written here, so that they are not read again for that."""
+        if self.store.changes(self.session_id) == self._changes + rows:
+            self._changes += rows
 
     def _spoken_form(
         self, draft: MessageEntry, parent: str | None, run_id: str | None, now: int
@@ -270,6 +282,7 @@ class Loaded:
     def move(self, entry_id: str | None) -> None:
         """Store a move of the position."""
         self._take((), [self.store.move(self.session_id, entry_id, self.clock())])
+        self._count_own(1)
 
     # -- activity ------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from nbdurable.errors import BudgetExceeded, NbDurableError, RunError, told
 from nbdurable.events import Event
 from nbdurable.hooks import HookChain
 from nbdurable.loaded import Leaf, Loaded
+from nbdurable.media import told_of_other
 from nbdurable.modelcall import ModelCall, cancelled_error
 from nbdurable.models.base import Model, ModelRequest
 from nbdurable.run import Run
@@ -97,7 +98,7 @@ class Loop:
             failure = exc
             if not isinstance(exc, NbDurableError):
                 log.exception("run %s failed", job.record.id)
-                failure = RunError(f"run {job.record.id} failed: {type(exc).__name__}: {exc}")
+                failure = RunError(f"run {job.record.id} failed: {told_of_other(exc)}")
                 failure.__cause__ = exc
         if outcome == "aborted" and self.ended_as not in (None, "aborted"):
             outcome, failure = self.ended_as, None  # the cancel came after the end was stored

@@ -12,12 +12,13 @@ import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from typing import Any, Literal
 
+from nbdurable.background import waiting_for
 from nbdurable.blocks import Message, Usage
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import NbDurableError, RunError
 from nbdurable.events import Event
 from nbdurable.origin import execution_count
-from nbdurable.threads import call_soon, interruptible
+from nbdurable.threads import call_soon
 
 RunOutcome = Literal["done", "max_steps", "error", "aborted", "interrupted"]
 BEAT_S = 0.2  # a sleeping reader looks up this often, so that an interrupt gets through
@@ -150,7 +151,7 @@ class Run:
 
     def _next(self, at: int, beats: int | None = None) -> tuple[list[Event], bool]:
         """Return what came after `at`, waiting for it at most `beats` beats."""
-        with interruptible(), self._changed:
+        with waiting_for(self.run_id, is_done=self._is_done), self._changed:
             while at >= len(self._log) and not self._is_done and not self._has_question():
                 if beats == 0:
                     break
@@ -235,7 +236,7 @@ class Run:
             The run still goes on after `timeout_s` seconds; it is left alone.
         """
         try:
-            with interruptible():
+            with waiting_for(self.run_id, is_done=self._is_done):
                 self._wait_done(timeout_s)
         except KeyboardInterrupt:
             self.stop_for_reader()

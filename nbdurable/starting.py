@@ -15,7 +15,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbdurable import replaying
-from nbdurable.background import background_loop, submit
+from nbdurable.background import background_loop, check_may_wait, submit
 from nbdurable.compacting import CompactionLoop, compact_before, plan_at
 from nbdurable.compaction import summary_messages
 from nbdurable.entries import Entry, MessageEntry
@@ -62,6 +62,8 @@ def start(
     LeafMoved
         The ask was from the leaf, which is elsewhere by now; nothing was started.
     """
+    if wait:
+        check_may_wait("this run")
     if isinstance(show, EllipsisType):
         show = "stream" if wait else None
     replay, before = handle.replay, handle.leaf.id
@@ -144,6 +146,7 @@ def _launch(handle: Asking, job: Job, loop: Loop) -> None:
 
     job.run._cancel = cancel
     handle.runs_started.add(job.run)
+    handle.image.live[job.run.run_id] = job.run
     submit(loop.run())
 
 
@@ -249,6 +252,7 @@ def compact(
     handle: Asking, keep_turns: int, prompt: str | None, settings: Settings
 ) -> Entry | None:
     """Run a compaction to its end; None when there is nothing to summarise."""
+    check_may_wait("this compaction")
     image = handle.image
     planned = plan_at(image, handle.leaf.id, keep_turns)
     if planned is None:
@@ -313,7 +317,8 @@ def past_runs(handle: Asking) -> list[Run]:
     for entry in image.all_entries():
         if entry.run_id is not None and entry.n is not None:
             made.setdefault(entry.run_id, []).append(entry)
-    live = {run.run_id: run for run in handle.runs_started}
+    live = {run.run_id: run for run in image.live.values() if not run.is_done}
+    live |= {run.run_id: run for run in handle.runs_started}
     return [
         live.get(record.id) or _past_run(handle, record, end, made.get(record.id, []))
         for record, end in image.store.load_runs(image.session_id)

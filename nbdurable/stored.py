@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 Outcome = Literal["done", "max_steps", "error", "aborted"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEntry:
-    """One entry as a store keeps it.
+class StoredEntry(NamedTuple):
+    """One entry as a store keeps it; a tuple, since long sessions are made of many.
 
     The author of an append fills all but ``seq n depth digest``, which the store assigns;
     ``depth`` counts the entries on the path, 1 for a root.
@@ -54,13 +53,12 @@ class StoredEntry:
     digest: str = ""
 
 
-_DIGESTED = tuple(f.name for f in fields(StoredEntry) if f.name != "digest")
+_DIGESTED = slice(0, StoredEntry._fields.index("digest"))  # the last one
 
 
 def digest_of(entry: StoredEntry) -> str:
     """Return the SHA-256 over all columns but the digest, as 64 hex digits."""
-    values = [getattr(entry, name) for name in _DIGESTED]
-    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(entry[_DIGESTED]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

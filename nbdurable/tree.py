@@ -61,6 +61,7 @@ class Tree(Generic[N]):
         self._children: dict[str | None, list[N]] = {}
         self._unsorted: set[str | None] = set()  # parents whose children came out of order
         self._is_sorted = True
+        self._last: tuple[bool, int, str] = (False, -1, "")  # the order of the last node
         self._missing: dict[str, None] = {}  # parents that are not in the tree (yet)
         self._late: list[N] = []  # came after a child of theirs: only they can close a ring
         self._rings: list[tuple[str, ...]] = []
@@ -85,22 +86,28 @@ class Tree(Generic[N]):
                     "give each entry an id of its own"
                 )
             fresh[node.id] = node
-        for node in fresh.values():
-            self._insert(node)
+        for id, node in fresh.items():
+            self._insert(id, node)
 
-    def _insert(self, node: N) -> None:
-        self._by_id[node.id] = node
-        if self._nodes and _order(node) < _order(self._nodes[-1]):
-            self._is_sorted = False
+    def _insert(self, id: str, node: N) -> None:
+        parent_id, order = node.parent_id, _order(node)
+        siblings = self._children.get(parent_id)
+        if siblings is None:
+            self._children[parent_id] = [node]
+            if parent_id is not None and parent_id not in self._by_id and parent_id != id:
+                self._missing[parent_id] = None
+        else:
+            if order < _order(siblings[-1]):
+                self._unsorted.add(parent_id)
+            siblings.append(node)
+        self._by_id[id] = node
         self._nodes.append(node)
-        siblings = self._children.setdefault(node.parent_id, [])
-        if siblings and _order(node) < _order(siblings[-1]):
-            self._unsorted.add(node.parent_id)
-        siblings.append(node)
-        self._missing.pop(node.id, None)
-        if node.parent_id is not None and node.parent_id not in self._by_id:
-            self._missing[node.parent_id] = None
-        if node.id in self._children:
+        if order < self._last:
+            self._is_sorted = False
+        else:
+            self._last = order
+        if id in self._children:  # it came after a child of its own
+            self._missing.pop(id, None)
             self._late.append(node)
 
     # -- one entry -----------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import pytest
 
@@ -42,7 +41,7 @@ def test_a_handle_reads_what_was_stored_past_it(store: Store, model: ScriptedMod
     (row,) = store.load_entries("s")
     theirs = "01890000-0000-7000-8000-000000000001"
 
-    store.append("s", [replace(row, id=theirs, parent_id=first.id, moves_leaf=True)])
+    store.append("s", [row._replace(id=theirs, parent_id=first.id, moves_leaf=True)])
 
     assert [entry.id for entry in chat.entries()] == [first.id, theirs]
     assert chat.leaf_id == first.id and chat.image.position == theirs

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from nbdurable.stores.duckdb.spool import Spool
 # Stores a question, spools two snapshots of its answer, says so, and waits to be killed.
 ANSWERING = """
 import sys
-from dataclasses import replace
 from nbdurable.stored import RunEnd, RunRecord, SessionRecord, SpoolDraft
 from nbdurable.stores.conformance import stored
 from nbdurable.stores.duckdb import DuckDBStore
@@ -30,7 +28,7 @@ store.append("s", [question], start=run)
 answer = stored(parent_id=question.id, moves_leaf=None, preview="be")
 end = RunEnd(run_id="r", session_id="s", outcome="aborted", created_at=2, leaf_id=answer.id)
 store.spool(SpoolDraft(entry=answer, end=end))
-store.spool(SpoolDraft(entry=replace(answer, preview="because"), end=end))
+store.spool(SpoolDraft(entry=answer._replace(preview="because"), end=end))
 print(answer.id, flush=True)
 sys.stdin.read()
 """
@@ -147,7 +145,7 @@ def test_an_answer_stored_before_the_kill_is_not_stored_again(
     store: DuckDBStore, path: Path
 ) -> None:
     [entry] = store.append("s", [stored()])
-    left_by_another(path, SpoolDraft(entry=replace(entry, preview="a torn half")))
+    left_by_another(path, SpoolDraft(entry=entry._replace(preview="a torn half")))
 
     assert store.recover() == ()
     assert store.load_entries("s") == [entry]
@@ -275,7 +273,7 @@ def test_a_long_answer_does_not_grow_the_spool_without_end(path: Path) -> None:
     entry = stored()
 
     for i in range(40):
-        spool.put(SpoolDraft(entry=replace(entry, payload="x" * 1_000_000, preview=str(i))))
+        spool.put(SpoolDraft(entry=entry._replace(payload="x" * 1_000_000, preview=str(i))))
 
     [file] = spool_of(path).glob("*.jsonl")
     assert file.stat().st_size < 9_000_000
@@ -287,7 +285,7 @@ def test_a_rewritten_spool_keeps_every_answer_in_flight(store: DuckDBStore, path
     small, large = stored(), stored()
     drafts = [SpoolDraft(entry=small)]
     drafts += [
-        SpoolDraft(entry=replace(large, payload='"' + "x" * 3_000_000 + f'{i}"')) for i in range(5)
+        SpoolDraft(entry=large._replace(payload='"' + "x" * 3_000_000 + f'{i}"')) for i in range(5)
     ]
     left_by_another(path, *drafts)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nbdurable.errors import StoreError, shown
 from nbdurable.stores.base import Store
+from nbdurable.wire import is_repaired
 
 __all__ = ["Store", "open_store", "release_store"]
 
@@ -42,7 +43,7 @@ def open_store(where: Store | str | os.PathLike[str]) -> Store:
             )
         key = _key_of(where)
         return _hold(key, lambda: where) if key else where
-    text = os.fspath(where)
+    text = _checked_path(os.path.expanduser(os.fspath(where)))
     if text == ":memory:":
         from nbdurable.stores.memory import MemoryStore
 
@@ -74,6 +75,8 @@ def _key_of(store: Store) -> str:
 def _hold(key: str, make: Callable[[], Store]) -> Store:
     with _lock:
         store, holders = _held.get(key) or (make(), 0)
+        if holders and (check_place := getattr(store, "check_place", None)):
+            check_place()  # else what is opened and what is at the path are two things
         _held[key] = (store, holders + 1)
         return store
 
@@ -82,6 +85,15 @@ def _open_file(path: str) -> Store:
     from nbdurable.stores.duckdb import DuckDBStore
 
     return DuckDBStore(Path(path))
+
+
+def _checked_path(text: str) -> str:
+    if not text or "\0" in text or is_repaired(text):
+        raise StoreError(
+            f"store path {shown(text)} cannot be used; give text that is not empty and has "
+            "neither NUL nor half a character"
+        )
+    return text
 
 
 def _refuse_unbuilt(text: str) -> None:

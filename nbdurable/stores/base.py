@@ -93,6 +93,13 @@ class Store(Protocol):
             No such session.
         """
 
+    def changes(self, session_id: str) -> int:
+        """Return a number that grows with every entry, move, annotation and plan of the session.
+
+        It grows by one for each, as far as this store's process can know without reading; where
+        that is not known, any number that was not returned before.
+        """
+
     # -- position ------------------------------------------------------------------------------
 
     def move(self, session_id: str, entry_id: str | None, created_at: int) -> Move:

@@ -130,6 +130,11 @@ class MemoryStore:
         with self._open():
             return self._session(session_id).entries[max(after_n, 0) :]
 
+    def changes(self, session_id: str) -> int:
+        """Return a number that grows with every row of the session that its image reads."""
+        with self._open():
+            return self._session(session_id).changes
+
     # -- position ------------------------------------------------------------------------------
 
     def move(self, session_id: str, entry_id: str | None, created_at: int) -> Move:

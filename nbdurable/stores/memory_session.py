@@ -8,7 +8,7 @@ so that neither walks the rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from nbdurable.errors import EntryError, shown
 from nbdurable.stored import (
@@ -41,6 +41,12 @@ class SessionRows:
     position: str | None = None
     title: str | None = None
     cost_usd: float = 0.0
+
+    @property
+    def changes(self) -> int:
+        """How many rows an image of the session reads."""
+        beside = len(self.moves) + len(self.annotations) + len(self.experiments)
+        return len(self.entries) + beside
 
     def completed(
         self, entries: Sequence[StoredEntry], last_seq: int, homes: Mapping[str, str]
@@ -76,8 +82,8 @@ class SessionRows:
             if moves_leaf:
                 position = entry.id
             n = len(self.entries) + i
-            row = replace(entry, seq=last_seq + i, n=n, depth=depth, moves_leaf=moves_leaf)
-            rows.append(replace(row, digest=digest_of(row)))
+            row = entry._replace(seq=last_seq + i, n=n, depth=depth, moves_leaf=moves_leaf)
+            rows.append(row._replace(digest=digest_of(row)))
         return tuple(rows)
 
     def _check(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
@@ -128,7 +127,7 @@ class ValuePromises(ContractBase):
         store.append("s", [given])
 
         [entry] = store.load_entries("s")
-        assert replace(entry, seq=0, n=0, depth=0, digest="") == given
+        assert entry._replace(seq=0, n=0, depth=0, digest="") == given
 
     # B2
     def test_an_absent_value_and_an_empty_text_stay_apart(self, store: Store) -> None:
@@ -154,7 +153,7 @@ class ValuePromises(ContractBase):
         [entry] = store.append("s", [stored()])
 
         for value in (entry, store.load_entries("s")[0]):
-            with pytest.raises(FrozenInstanceError):
+            with pytest.raises(AttributeError):
                 value.payload = "changed"  # type: ignore[misc]
 
     # B10

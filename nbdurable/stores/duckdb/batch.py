@@ -7,6 +7,7 @@ idea: a transaction is whole or not there, so finding its first row again tells 
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
 
@@ -18,6 +19,7 @@ from nbdurable.wire import clean
 
 Row = tuple[object, ...]
 
+_IMAGED = frozenset({"moves", "annotations", "experiments"})
 _entry_row = attrgetter(*COLUMNS["entries"])
 
 
@@ -26,6 +28,7 @@ class Batch:
 
     def __init__(self) -> None:
         self.rows: dict[str, list[Row]] = {}
+        self.changes: Counter[str] = Counter()  # rows that a session's image reads, by session
 
     def __len__(self) -> int:
         return sum(map(len, self.rows.values()))
@@ -34,6 +37,7 @@ class Batch:
         """Stage completed entries."""
         if entries:
             self.rows.setdefault("entries", []).extend(map(_entry_row, entries))
+            self.changes.update(entry.session_id for entry in entries)
 
     def stage(self, table: str, record: object, **extra: object) -> None:
         """Stage one record of a table; `extra` gives the columns that the record lacks."""
@@ -42,6 +46,8 @@ class Batch:
             for name in COLUMNS[table]
         )
         self.rows.setdefault(table, []).append(row)
+        if table in _IMAGED:
+            self.changes[getattr(record, "session_id")] += 1  # noqa: B009
 
     def first(self) -> tuple[str, str, object]:
         """Return table, key column and key of the first row."""

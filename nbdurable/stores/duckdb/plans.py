@@ -45,7 +45,7 @@ class Plans:
                 f"session {shown(session.id)} exists in store {self._name!r}; "
                 "open it by its id, or choose another id"
             )
-        made = SessionState()
+        made = SessionState(session.id)
         completed = self._completed(session.id, made, entries)
         created_after = self._state.last("seq")
         counter = self._state.advance("sessions")
@@ -80,10 +80,10 @@ class Plans:
     def move(self, batch: Batch, session_id: str, entry_id: str | None, created_at: int) -> Move:
         """Stage a move of the position."""
         session = self._session(session_id)
-        if entry_id is not None and entry_id not in session.depths:
+        if entry_id is not None and self._state.depth_of(session, entry_id) is None:
             raise EntryNotFound(
                 f"entry {shown(entry_id)} is not in session {shown(session_id)} "
-                f"({len(session.depths)} entries); see session.entries()",
+                f"({session.last_n} entries); see session.entries()",
                 entry_id=entry_id,
             )
         seq = self._state.advance("seq")
@@ -164,9 +164,9 @@ class Plans:
             parent_id, moves_leaf = entry.parent_id, entry.moves_leaf
             depth = 1
             if parent_id is not None:
-                above = earlier.get(parent_id) or session.depths.get(parent_id)
+                above = earlier.get(parent_id) or self._state.depth_of(session, parent_id)
                 if above is None:
-                    raise _no_parent(entry, session_id, len(session.depths))
+                    raise _no_parent(entry, session_id, session.last_n)
                 depth += above
             earlier[entry.id] = depth
             if moves_leaf is None:
@@ -174,8 +174,7 @@ class Plans:
             if moves_leaf:
                 position = entry.id
             n = session.last_n + i
-            row = replace(
-                entry,
+            row = entry._replace(
                 seq=last_seq + i,
                 n=n,
                 depth=depth,
@@ -184,7 +183,7 @@ class Plans:
                 seconds=_real(entry.seconds),
                 ttft_s=_real(entry.ttft_s),
             )
-            rows.append(replace(row, digest=digest_of(row)))
+            rows.append(row._replace(digest=digest_of(row)))
         return tuple(rows)
 
     def _check_start(self, run: RunRecord, session_id: str) -> None:

@@ -25,17 +25,12 @@ from nbdurable.stored import (
 )
 from nbdurable.stores.duckdb import faults
 from nbdurable.stores.duckdb.lease import Lease
-from nbdurable.stores.duckdb.schema import ALIAS, FIELDS, RECORDS
+from nbdurable.stores.duckdb.schema import ALIAS, FIELDS
 from nbdurable.stores.duckdb.state import no_session
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
 
-# Filling the slots of a record takes half the time of its 26 keywords, which 10,000 entries feel.
-_SLOTS: dict[str, list[Callable[[object, object], None]]] = {
-    table: [getattr(record, name).__set__ for name in FIELDS[table]]
-    for table, record in RECORDS.items()
-}
 _UUIDS = {("entries", "id"), ("entries", "parent_id"), ("moves", "entry_id")}
 
 
@@ -95,7 +90,7 @@ class Reader:
         rows = self._rows(_SESSION, session_id)
         if not rows:
             raise no_session(session_id, self._lease.path)
-        return _record(SessionRecord, "sessions", rows[0])
+        return _session(rows[0])
 
     def summaries(self) -> list[SessionSummary]:
         """Return one summary per session, the most recently used first."""
@@ -111,7 +106,7 @@ class Reader:
         width = len(FIELDS["sessions"])
         return [
             SessionSummary(
-                session=_record(SessionRecord, "sessions", row[:width]),
+                session=_session(row[:width]),
                 title=row[width],
                 entries=row[width + 1],
                 leaves=row[width + 2],
@@ -124,11 +119,11 @@ class Reader:
 
     def entries(self, session_id: str, after_n: int) -> list[StoredEntry]:
         """Return entries by ``seq``."""
-        return self._of_session(StoredEntry, "entries", _ENTRIES, session_id, after_n)
+        return self._of_session(StoredEntry._make, _ENTRIES, session_id, after_n)
 
     def moves(self, session_id: str, after_seq: int) -> list[Move]:
         """Return moves by ``seq``."""
-        return self._of_session(Move, "moves", _MOVES, session_id, after_seq)
+        return self._of_session(_move, _MOVES, session_id, after_seq)
 
     # -- beside the tree -----------------------------------------------------------------------
 
@@ -150,15 +145,15 @@ class Reader:
                 f"context {shown(digest)} is not in store {self._lease.path!r}; "
                 "save_context(context) keeps one"
             )
-        return _record(Context, "contexts", rows[0])
+        return _context(rows[0])
 
     def annotations(self, session_id: str, after: int) -> list[Annotation]:
         """Return annotations by counter."""
-        return self._of_session(Annotation, "annotations", _ANNOTATIONS, session_id, after)
+        return self._of_session(_annotation, _ANNOTATIONS, session_id, after)
 
     def experiments(self, session_id: str, after: int) -> list[ExperimentRecord]:
         """Return plans by counter."""
-        return self._of_session(ExperimentRecord, "experiments", _EXPERIMENTS, session_id, after)
+        return self._of_session(_experiment, _EXPERIMENTS, session_id, after)
 
     def runs(self, session_id: str) -> list[tuple[RunRecord, RunEnd | None]]:
         """Return runs in the order they started, with their ends."""
@@ -170,18 +165,18 @@ class Reader:
         )
         if not runs:
             self.session(session_id)
-        ends = {row[0]: _record(RunEnd, "run_ends", row) for row in ended}
+        ends = {row[0]: _end(row) for row in ended}
         return [(run, ends.get(run.id)) for run in map(_run, runs)]
 
     # -- the hold ------------------------------------------------------------------------------
 
     def _of_session(
-        self, record: type[T], table: str, query: str, session_id: str, after: int
+        self, make: Callable[[Sequence[Any]], T], query: str, session_id: str, after: int
     ) -> list[T]:
         rows = self._rows(query, session_id, after)
         if not rows:
             self.session(session_id)  # raises where the session is not known
-        return [_record(record, table, row) for row in rows]
+        return list(map(make, rows))
 
     def _rows(self, query: str, *params: object) -> Rows:
         return self._read(lambda cursor: cursor.execute(query, list(params)).fetchall())
@@ -204,11 +199,17 @@ class Reader:
         raise AssertionError("unreachable")
 
 
-def _record(record: type[T], table: str, row: Sequence[Any]) -> T:
-    made = object.__new__(record)
-    for put, value in zip(_SLOTS[table], row, strict=True):
-        put(made, value)
-    return made
+def _maker(record: Callable[..., T], table: str) -> Callable[[Sequence[Any]], T]:
+    names = FIELDS[table]
+    return lambda row: record(**dict(zip(names, row, strict=True)))
+
+
+_session = _maker(SessionRecord, "sessions")
+_end = _maker(RunEnd, "run_ends")
+_move = _maker(Move, "moves")
+_context = _maker(Context, "contexts")
+_annotation = _maker(Annotation, "annotations")
+_experiment = _maker(ExperimentRecord, "experiments")
 
 
 def _run(row: Sequence[Any]) -> RunRecord:

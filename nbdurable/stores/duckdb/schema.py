@@ -109,7 +109,8 @@ RECORDS: dict[str, type[Any]] = {
     "annotations": Annotation,
 }
 FIELDS: dict[str, tuple[str, ...]] = {
-    table: tuple(f.name for f in fields(record)) for table, record in RECORDS.items()
+    table: getattr(record, "_fields", None) or tuple(f.name for f in fields(record))
+    for table, record in RECORDS.items()
 }
 
 

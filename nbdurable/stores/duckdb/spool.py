@@ -47,7 +47,7 @@ class Spool:
         StoreError
             The folder cannot be written, or its disk is full.
         """
-        wire = {"entry": asdict(draft.entry), "end": asdict(draft.end) if draft.end else None}
+        wire = {"entry": draft.entry._asdict(), "end": asdict(draft.end) if draft.end else None}
         line = json.dumps(wire).encode() + b"\n"
         with self._mutex, self._told():
             self._open()
@@ -83,7 +83,7 @@ class Spool:
         with contextlib.ExitStack() as locks:
             dead: list[tuple[Path, bool]] = []
             for path in sorted(self._folder.glob("*.jsonl")):
-                if path == self._path or not (lock := _taken(path)):
+                if path == self._path or not path.is_file() or not (lock := _taken(path)):
                     continue
                 locks.callback(_free, lock, path)
                 if path.exists():  # else another process recovered it before the lock was taken

@@ -30,10 +30,12 @@ _HOMES = f"""
     where id in (select unnest(?::uuid[])) order by seq
 """
 _SESSION = f"select counter from {ALIAS}.nbd.sessions where id = ?"
-_SESSION_ENTRIES = f"""
-    select id::varchar, depth, n, seq, moves_leaf from {ALIAS}.nbd.entries
-    where session_id = ? order by seq
+_LAST_N = f"select coalesce(max(n), 0) from {ALIAS}.nbd.entries where session_id = ?"
+_LAST_MOVED_BY = f"""
+    select id::varchar, seq from {ALIAS}.nbd.entries
+    where session_id = ? and moves_leaf order by seq desc limit 1
 """
+_DEPTH = f"select depth from {ALIAS}.nbd.entries where id = ?::uuid and session_id = ?"
 _LAST_MOVE = f"""
     select entry_id::varchar, seq from {ALIAS}.nbd.moves
     where session_id = ? order by seq desc limit 1
@@ -45,7 +47,8 @@ _KNOWN = f"select {{value}} from {ALIAS}.nbd.{{table}} where {{column}} = ? limi
 class SessionState:
     """What an append to one session is checked against."""
 
-    depths: dict[str, int] = field(default_factory=dict)  # entry id -> entries on its path
+    id: str
+    depths: dict[str, int] = field(default_factory=dict)  # of the entries met so far, on its path
     position: str | None = None
     last_n: int = 0
 
@@ -121,16 +124,22 @@ class State:
         self._sessions[session_id] = state
 
     def _load(self, session_id: str) -> SessionState:
-        state, moved_at = SessionState(), 0
-        for entry_id, depth, n, seq, moves_leaf in self._lookup(_SESSION_ENTRIES, (session_id,)):
-            state.depths[str(entry_id)] = int(str(depth))
-            state.last_n = int(str(n))
-            if moves_leaf:
-                state.position, moved_at = str(entry_id), int(str(seq))
+        state, moved_at = SessionState(session_id), 0
+        state.last_n = int(str(self._lookup(_LAST_N, (session_id,))[0][0]))
+        for entry_id, seq in self._lookup(_LAST_MOVED_BY, (session_id,)):
+            state.position, moved_at = str(entry_id), int(str(seq))
         for target, seq in self._lookup(_LAST_MOVE, (session_id,)):
             if int(str(seq)) > moved_at:
                 state.position = None if target is None else str(target)
         return state
+
+    def depth_of(self, session: SessionState, entry_id: str) -> int | None:
+        """Return how many entries are on the path to one of the session, or None for others."""
+        depth = session.depths.get(entry_id)
+        if depth is None and _UUID.fullmatch(entry_id):
+            for (found,) in self._lookup(_DEPTH, (entry_id, session.id)):
+                depth = session.depths[entry_id] = int(str(found))
+        return depth
 
     # -- entry ids -----------------------------------------------------------------------------
 

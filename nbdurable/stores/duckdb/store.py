@@ -73,6 +73,10 @@ class DuckDBStore:
         """What all stores of this process on the file share."""
         return self._core
 
+    def check_place(self) -> None:
+        """Raise `StoreError` when the file was removed or replaced since it was opened (B63)."""
+        self._core.check_place()
+
     def __repr__(self) -> str:
         state = ", closed" if self._is_closed else ""
         return f"DuckDBStore({self._name!r}{state})"
@@ -119,6 +123,10 @@ class DuckDBStore:
     def load_entries(self, session_id: str, after_n: int = 0) -> list[StoredEntry]:
         """Return the session's entries with ``n`` above `after_n`, by ``seq``."""
         return self._held().reader.entries(session_id, after_n)
+
+    def changes(self, session_id: str) -> int:
+        """Return a number that grows with every row of the session that its image reads."""
+        return self._held().writer.changes[session_id]
 
     # -- position ------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -70,6 +71,7 @@ class Writer:
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._inserter: Inserter | None = None
         self._due_bytes = _IDLE_CHECKPOINT_BYTES
+        self.changes: Counter[str] = Counter()  # rows stored that a session's image reads
 
     def run(self, plan: Plan[T]) -> T:
         """Queue a plan and wait until what it staged is stored.
@@ -159,11 +161,13 @@ class Writer:
                     except NbDurableError as exc:
                         refused.append((op, exc))
                 if len(batch):
+                    self._lease.check_files()
                     self._write(batch)
         except Exception as exc:
             error = self._settled(batch, generation, exc)
             if error is not None:
                 return error
+        self.changes.update(batch.changes)
         for op in staged:
             op.finish()
         for op, refusal in refused:
@@ -224,6 +228,7 @@ class Writer:
         try:
             with self._lease.held() as cursor:
                 cursor.execute(f"checkpoint {ALIAS}")
+            self._lease.sync_name()
             self._due_bytes = _IDLE_CHECKPOINT_BYTES
         except NbDurableError:
             return  # the file is not attached; the next call tries again, and tells
