@@ -53,15 +53,56 @@ def key_of(
 
 
 class RecordedRuns:
-    """The runs of one session by `key_of`, in stored order, without those of experiments."""
+    """The runs of one session by `key_of`, in stored order, without those of experiments.
+
+    They are read anew only when there may be more: reading all of them at each call would take
+    time that grows with the square of their number.
+    """
 
     def __init__(self) -> None:
         self._all: list[Recorded] = []
         self._by_key: dict[Key, list[Recorded]] = {}
+        self._own: set[str] = set()  # runs that this handle has started since they were read
+        self._own_keys: set[Key] = set()
+        self._seen_n = -1
         self._lock = threading.Lock()
 
-    def refresh(self, image: Loaded) -> None:
-        """Read the runs anew."""
+    def began(self, run_id: str, key: Key) -> None:
+        """Note a run that this handle has started, which is known without reading it."""
+        with self._lock:
+            self._own.add(run_id)
+            self._own_keys.add(key)
+
+    def expire(self) -> None:
+        """Have the runs read anew at the next look, also those that this handle has started."""
+        with self._lock:
+            self._seen_n = -1
+
+    def refresh(self, image: Loaded, keys: Sequence[Key]) -> bool:
+        """Read the runs anew, if there may be more that matter to `keys`; return whether."""
+        with self._lock:
+            is_known = (
+                self._seen_n >= 0
+                and not any(key in self._own_keys for key in keys)
+                and all(run.end for key in keys for run in self._by_key.get(key, ()))
+                and not self._has_others(image)
+            )
+        if not is_known:
+            self._read(image)
+        return not is_known
+
+    def _has_others(self, image: Loaded) -> bool:
+        """Whether entries have come from runs that are not this handle's own."""
+        while self._seen_n < image.count:
+            entry = image.stored(image.id_of(self._seen_n + 1) or "")
+            if entry.run_id is not None and entry.run_id not in self._own:
+                return True
+            self._seen_n += 1
+        return False
+
+    def _read(self, image: Loaded) -> None:
+        with self._lock:
+            self._own, self._own_keys, self._seen_n = set(), set(), image.count
         pairs = image.store.load_runs(image.session_id)
         found = [Recorded(*pair) for pair in pairs if pair[0].experiment_id is None]
         by_key: dict[Key, list[Recorded]] = {}

@@ -126,6 +126,7 @@ class Replay:
             start = self._cells[places[0]]
             del self._cells[places[0] + 1 :]
             self._rewind(start.taken)
+            self.runs.expire()
             self.overlapped = None
             return start
 

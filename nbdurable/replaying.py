@@ -108,7 +108,8 @@ def _take(image: Loaded, replay: Replay, keys: Sequence[Key]) -> Recorded | None
     """Take the first free equal run, reading the record anew when what is known has none."""
     for is_fresh in (False, True):
         if is_fresh:
-            replay.runs.refresh(image)
+            if not replay.runs.refresh(image, keys):
+                break
             image.refresh()  # after the runs, so that the entries of their ends are known
         equal = [run for key in keys for run in replay.runs.equal(key) if _is_whole(image, run)]
         found = replay.first_free(equal, lambda run: run.record.id)
@@ -136,7 +137,11 @@ def _reserve(image: Loaded, replay: Replay, key: Key) -> RunRecord | None:
 def begun(replay: Replay, ask: Ask, run: Run) -> None:
     """Count the run that a miss has started."""
     replay.mark(run.run_id)
-    if ask.missed is not None and ask.missed.repeats is not None:
+    if ask.missed is None:
+        return
+    key = key_of(ask.kind, ask.leaf_id, ask.missed.digest, ask.rerun_of)
+    replay.runs.began(run.run_id, key)
+    if ask.missed.repeats is not None:
         replay.repeating[ask.missed.repeats.input_ids] = run
 
 

@@ -8,7 +8,7 @@ import pytest
 from replaying import Never, held, opened
 
 import nbdurable as nb
-from nbdurable.errors import RunError, SessionExists
+from nbdurable.errors import SessionExists
 from nbdurable.models.scripted import ScriptedModel
 from nbdurable.stores.base import Store
 
@@ -382,60 +382,3 @@ def test_an_id_that_is_taken_by_no_such_fork_is_refused(store: Store, model: Scr
 
     with pytest.raises(SessionExists, match="'child'"):
         chat.fork("child")
-
-
-# -- the report and the refusals ---------------------------------------------------------------
-
-
-# B58
-def test_the_report_has_a_line_per_call_and_what_was_saved(store: Store) -> None:
-    model = ScriptedModel("one", "two", cost_usd=0.25)
-    chat = opened(store, model)
-    chat.run("a", show=None)
-
-    again = opened(store, model)
-    again.run("a", show=None)
-    again.append("Q")
-    report = again.replay_report()
-
-    assert (report.hits, report.misses, report.saved_usd) == (1, 1, 0.25)
-    assert str(report).splitlines() == [
-        "1 replayed, 1 made, $0.2500 saved",
-        "  run replayed, #1-#2, $0.2500 saved",
-        "  append made, at #2",
-    ]
-    assert "<li>append made, at #2</li>" in report._repr_html_()
-
-
-# B58
-def test_the_report_shows_what_was_said_as_text(store: Store) -> None:
-    model = ScriptedModel("one")
-    opened(store, model).run("<b>a</b>", show=None)
-
-    again = opened(store, model)
-    with pytest.warns(UserWarning, match="differs in input"):
-        again.run("<i>b</i>", show=None)
-
-    assert "<i>" not in again.replay_report()._repr_html_()
-
-
-# B58
-def test_without_replay_there_is_nothing_to_report(store: Store, model: ScriptedModel) -> None:
-    chat = nb.open("s", store=store, model=model)
-
-    with pytest.raises(RunError, match=r"'s' was opened without replay.*replay=True"):
-        chat.replay_report()
-
-
-# B55
-@pytest.mark.parametrize("odd", ["yes", 1.5, None, "ONLY"])
-def test_another_value_of_replay_is_refused(odd: object) -> None:
-    with pytest.raises(ValueError, match=r"replay is .*; give True, 'only', or False"):
-        nb.open("s", store=":memory:", replay=odd)  # type: ignore[arg-type]
-
-
-# B58
-@pytest.mark.parametrize(("mode", "found"), [(False, "is off"), ("only", "calls no model")])
-def test_a_replay_model_without_misses_to_answer_is_refused(mode: object, found: str) -> None:
-    with pytest.raises(ValueError, match=rf"replay_model is 'local'.* replay {found}"):
-        nb.open("s", store=":memory:", replay=mode, replay_model="local")  # type: ignore[arg-type]
