@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from nbdurable.annotations import Annotations
 from nbdurable.codec import blobs_in, decode, encode
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
 from nbdurable.errors import EntryNotFound, RunActive, shown
@@ -64,6 +65,7 @@ class Loaded:
         self._last_move = 0
         self._changes = -1  # of the store, when last read
         self._contexts: set[str] = set()
+        self._annotations = Annotations()
         self.record = store.load_session(session_id)
         self.refresh()
 
@@ -92,6 +94,17 @@ class Loaded:
             for move in moves:
                 self._last_move = max(self._last_move, move.seq)
                 self._position = max(self._position, (move.seq, move.entry_id), key=_seq)
+
+    def annotations(self) -> Annotations:
+        """Return the annotations with what others added since, by counter (B11).
+
+        They are read here and not by `refresh`, as few verbs look at them.
+        """
+        fresh = self.store.load_annotations(self.session_id, self._annotations.last)
+        if any(annotation.target_id not in self.tree for annotation in fresh):
+            self.refresh()  # said of entries that came later than the last look
+        self._annotations.add(fresh)
+        return self._annotations
 
     @property
     def position(self) -> str | None:

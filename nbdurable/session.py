@@ -12,6 +12,7 @@ from types import EllipsisType
 from typing import Any, Literal, TypeVar, overload
 
 from nbdurable import forking, replaying, starting
+from nbdurable.annotating import Annotating
 from nbdurable.asking import Asking
 from nbdurable.blocks import Json, Message
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
@@ -36,7 +37,7 @@ Show = Literal["stream", "line"] | None
 SHOWN_WHOLE = 60  # entries at the end of the path whose full text a static tree may hold
 
 
-class Session(Asking):
+class Session(Asking, Annotating):
     """One handle of a session; make it with `open`.
 
     Verbs may be called from any thread. What they return is immutable or a copy.
@@ -86,7 +87,8 @@ class Session(Asking):
             self.image.entry(node.id) if node.id in shown_whole else node
             for node in self.image.tree.nodes
         ]
-        return session_html(nodes, self.leaf.id, title=self.id)
+        marks = self.image.annotations().marks()
+        return session_html(nodes, self.leaf.id, title=self.id, marks=marks)
 
     def __getitem__(self, ref: Reference) -> Entry:
         """Return the entry that a reference means, such as ``chat[12]``."""

@@ -15,7 +15,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "errors",
         "ids blocks",
         "entries wire codec stored events",
-        "tree pairing views compaction",
+        "tree pairing views compaction annotations",
         "stores models media inputs tools toolspec hooks threads",
         "background budget lifecycle origin",
         "loaded settings run replay recorded",
@@ -23,10 +23,10 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "toolstep",
         "loop compacting",
         "notebook display terminal outline reprs",
-        "planning starting replaying handle asking",
+        "planning starting replaying handle asking annotating",
         "session",
         "opening",
-        "explore annotations",
+        "explore",
         "frames library formats",
         "notebook.tree notebook.compare notebook.bridge notebook.magics testing",
         ".",
@@ -36,9 +36,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
 )
 
 # `session` alone may reach upward, inside methods, and only to these.
-SESSION_REACHES = frozenset(
-    "explore annotations frames library formats notebook.tree notebook.compare".split()
-)
+SESSION_REACHES = frozenset("explore frames library formats notebook.tree notebook.compare".split())
 
 # Where alone each heavy library may be imported, outside type-checking blocks.
 HOMES: dict[str, tuple[str, ...]] = {

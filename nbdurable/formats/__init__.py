@@ -1,0 +1,1 @@
+"""Formats that sessions are written in and read from, one module each."""
