@@ -226,3 +226,13 @@ def test_one_call_more_than_is_on_record_is_made(store: Store) -> None:
 
     assert (more.text, model.call_count) == ("two", 2)
     assert not more.events[0].replayed
+
+
+# B56 B11
+def test_what_others_have_run_meanwhile_is_found(store: Store) -> None:
+    model = ScriptedModel("a", "b")
+    again = opened(store, model)
+    again.run("A", show=None)
+    other = nb.open("s", store=store, model=model).run("B", show=None)
+
+    assert again.run("B", show=None).run_id == other.run_id

@@ -229,6 +229,19 @@ def test_reruns_are_replayed_by_their_target(store: Store) -> None:
 
 
 # B56 B42
+def test_a_rerun_of_another_answer_does_not_answer(store: Store) -> None:
+    model = ScriptedModel("one", "two", "of one", "of two")
+    chat = opened(store, model)
+    answers = [chat.run("a", show=None).leaf_id, chat.rerun(temperature=0.1, show=None).leaf_id]
+    for answer in answers:
+        chat.rerun(answer, temperature=0.5, show=None)
+
+    again = opened(store, Never(name=model.name))
+
+    assert again.rerun(answers[1], temperature=0.5, show=None).text == "of two"
+
+
+# B56 B42
 def test_a_rerun_of_a_question_off_the_path_takes_the_answer_that_stood_there_then(
     store: Store,
 ) -> None:
