@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nbdurable import errors
     from nbdurable.entries import CompactionEntry, CustomEntry, Entry, MessageEntry, OpaqueEntry
+    from nbdurable.formats import load
     from nbdurable.hooks import Hooks
     from nbdurable.inputs import assistant, ephemeral, file, image, meta, text, user
+    from nbdurable.library import connect
     from nbdurable.lifecycle import SessionEvent
     from nbdurable.opening import open
     from nbdurable.references import LEAF
@@ -39,10 +41,12 @@ _HOME = {
     "Session": "session",
     "SessionEvent": "lifecycle",
     "assistant": "inputs",
+    "connect": "library",
     "ephemeral": "inputs",
     "errors": "",
     "file": "inputs",
     "image": "inputs",
+    "load": "formats",
     "meta": "inputs",
     "open": "opening",
     "text": "inputs",
@@ -62,10 +66,12 @@ __all__ = [
     "Session",
     "SessionEvent",
     "assistant",
+    "connect",
     "ephemeral",
     "errors",
     "file",
     "image",
+    "load",
     "meta",
     "open",
     "text",

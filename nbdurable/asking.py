@@ -35,6 +35,7 @@ class Asking(Handle):
         model: str | Model | None = None,
         system: str | EllipsisType | None = ...,
         tools: Iterable[ToolValue] | EllipsisType = ...,
+        schema: object = None,
         wait: bool = True,
         move: bool = True,
         show: Show | EllipsisType = ...,
@@ -54,6 +55,10 @@ class Asking(Handle):
             Branch there first.
         model, system, tools, **params
             In place of what `open` was given, for this run.
+        schema : class, type or dict, optional
+            What the answer's JSON must be: a pydantic class, a type such as ``list[int]``, or a
+            JSON schema. The answer's data is the run's ``data``; one that does not fit is kept,
+            and ``data_error`` says why.
         wait : bool
             Block until the run has ended; else return it live.
         move : bool
@@ -76,7 +81,7 @@ class Asking(Handle):
             A foreground run of this session goes on in this process; nothing was changed.
         ModelError
             The model is not available, or failed; then with ``.run``, and what came is stored.
-        BudgetExceeded, EntryNotFound, EntryError, RunError, SessionClosed
+        BudgetExceeded, EntryNotFound, EntryError, RunError, SessionClosed, TypeError, ValueError
             Refused at the call; nothing was stored.
         """
         drafts = as_entries(*input)
@@ -85,6 +90,7 @@ class Asking(Handle):
             model=model,
             system=system,
             tools=tools,
+            schema=schema,
             effects=effects,
             budget_usd=budget_usd,
             **params,
@@ -115,6 +121,7 @@ class Asking(Handle):
         model: str | Model | None = None,
         system: str | EllipsisType | None = ...,
         tools: Iterable[ToolValue] | EllipsisType = ...,
+        schema: object = None,
         wait: bool = True,
         move: bool = True,
         show: Show | EllipsisType = ...,
@@ -142,6 +149,7 @@ class Asking(Handle):
             model=model,
             system=system,
             tools=tools,
+            schema=schema,
             effects=effects,
             budget_usd=budget_usd,
             **params,

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -62,6 +62,7 @@ class Handle:
         self.leaf = Leaf(image.position)
         self.seen_position = image.position
         self.runs_started: weakref.WeakSet[Run] = weakref.WeakSet()
+        self.before_close: set[Callable[[], None]] = set()  # what starts runs is stopped first
         self._is_closed = False
         self._close_lock = threading.Lock()
         self._pid = os.getpid()
@@ -98,6 +99,8 @@ class Handle:
 
     def _end(self) -> None:
         try:
+            for stop in list(self.before_close):
+                stop()
             starting.stop_all(self.runs_started)
         finally:
             self._leak.detach()

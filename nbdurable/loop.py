@@ -231,7 +231,7 @@ class Loop:
     def request(self) -> ModelRequest:
         """Return the request for the leaf as it is now."""
         job = self.job
-        view = job.settings.view(self._path())
+        view = job.settings.view(self._path(), job.image.views)
         if view.messages and view.messages[-1].role == "assistant":
             raise RunError(
                 "the path ends in a finished reply, so there is nothing to answer; give input"
@@ -242,6 +242,8 @@ class Loop:
         """Return the path to the leaf, the run's ephemeral input where it was said (B35)."""
         image = self.job.image
         path, spoken = image.path(self.job.leaf.id), image.spoken_in(self.job.record.id)
+        if not spoken:
+            return path
         said = [part for entry in path for part in (entry, *spoken.get(entry.id, ()))]
         return [*spoken.get(None, ()), *said]
 

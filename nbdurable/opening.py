@@ -29,6 +29,7 @@ from nbdurable.settings import Settings, ToolValue, checked_system
 from nbdurable.stored import SessionRecord
 from nbdurable.stores import open_store, release_store
 from nbdurable.stores.base import Store
+from nbdurable.stores.jsonl import RecordingStore
 from nbdurable.tools import as_tools
 
 DEFAULT_STORE = "nbdurable.duckdb"
@@ -58,7 +59,8 @@ def open(
     session_id : str, optional
         Any text without NUL; without one a fresh id is made, and shown.
     store : Store or path, optional
-        A store, a path, or ``":memory:"``. By default ``$NBDURABLE_STORE``, else
+        A store, a path, or ``":memory:"``; a ``.jsonl`` that `Session.export` wrote is loaded, and
+        what is added to it is lost at close. By default ``$NBDURABLE_STORE``, else
         ``nbdurable.duckdb`` in the working folder.
     model : str or Model, optional
         A LiteLLM name, ``"local"``, or a `Model`. By default ``$NBDURABLE_MODEL``, else the model
@@ -113,6 +115,7 @@ def open(
         unload(image, opened)
         release_store(opened)
         raise
+    _tell_of_loss(opened, replay)
     session = Session(image, resolved, store=opened, publisher=publisher, replay=replays)
     if replays is not None:
         session.put(None)
@@ -205,6 +208,16 @@ def _recover(store: Store) -> None:
         warnings.warn(
             f"an answer in session {shown(entry.session_id)} was cut when its process ended; "
             f"what came of it is #{entry.n}, and run() asks again",
+            stacklevel=3,
+        )
+
+
+def _tell_of_loss(store: Store, replay: bool | str) -> None:
+    """Say that a recording is never written, but where nothing will be (B1)."""
+    if isinstance(store, RecordingStore) and replay != "only":
+        warnings.warn(
+            f"recording {store.name!r} is never written, so what is added here is lost at close; "
+            "export() it to a file, or import this one to a store by nb.load()",
             stacklevel=3,
         )
 

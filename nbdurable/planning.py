@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import EllipsisType
 
 from nbdurable.blocks import Json, Message
@@ -50,6 +50,10 @@ class Ask:
     detail: tuple[tuple[str, Json], ...] = ()
     missed: Missed | None = None
 
+    def under(self, leaf_id: str | None) -> Ask:
+        """Return the same ask at another leaf."""
+        return replace(self, leaf_id=leaf_id)
+
 
 @dataclass(frozen=True, slots=True)
 class Missed:
@@ -91,7 +95,13 @@ def job_of(
         The first call could pass the budget (B26); carries a run that never began.
     """
     settings.model.check(settings.params)
-    run = Run(image.new_id(), model=settings.model.name, moves=ask.moves, leaf_id=ask.leaf_id)
+    run = Run(
+        image.new_id(),
+        model=settings.model.name,
+        moves=ask.moves,
+        leaf_id=ask.leaf_id,
+        schema=settings.schema,
+    )
     _check_budget(settings, messages, run)
     context = settings.context()
     missed = ask.missed or Missed(digest_of_ask(settings, ask, context), settings.model.name)
@@ -139,7 +149,7 @@ def prospective_view(image: Loaded, settings: Settings, ask: Ask) -> View:
             "the path ends in a finished reply, so there is nothing to continue; give input, "
             "or rerun() the answer"
         )
-    view = settings.view([*path, *ask.input])
+    view = settings.view([*path, *ask.input], image.views)
     if not view.messages:
         raise RunError(
             f"session {shown(image.session_id)} has nothing at the leaf that a model could answer; "
@@ -174,7 +184,7 @@ class ContextUse:
 def context_use(image: Loaded, settings: Settings, leaf_id: str | None) -> ContextUse:
     """Count what the model reads at a leaf (B47)."""
     model = settings.model
-    view = settings.view(image.path(leaf_id))
+    view = settings.view(image.path(leaf_id), image.views)
     counts: dict[str, int] = {}
     for entry_id, message in zip(view.entry_ids, view.messages, strict=True):
         if entry_id is not None:

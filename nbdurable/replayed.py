@@ -14,6 +14,7 @@ from nbdurable.events import Event
 from nbdurable.loaded import Loaded
 from nbdurable.recorded import Recorded
 from nbdurable.run import Run
+from nbdurable.schemas import Schema
 from nbdurable.stored import RunEnd, RunRecord
 from nbdurable.wire import usage_from_dict
 
@@ -54,7 +55,13 @@ def replayed_run(image: Loaded, recorded: Recorded, *, moves: bool) -> Run:
     leaf_id = end.leaf_id if end else None
     entries = run_entries(image, record, leaf_id)
     model = model_of(record, entries)
-    run = Run(record.id, model=model, moves=moves, leaf_id=record.start_leaf_id)
+    run = Run(
+        record.id,
+        model=model,
+        moves=moves,
+        leaf_id=record.start_leaf_id,
+        schema=Schema.recorded(record.params_json),
+    )
     run._input_ids = record.input_ids
     _Telling(run, record).all(entries, end)
     run._finish(end.outcome if end else "interrupted", None, end.seconds if end else None)

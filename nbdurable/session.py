@@ -7,16 +7,18 @@ share its image and its activity; each has its own leaf.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import EllipsisType
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from nbdurable import forking, replaying, starting
 from nbdurable.annotating import Annotating
-from nbdurable.asking import Asking
 from nbdurable.blocks import Json, Message
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
 from nbdurable.errors import EntryError, RunError, shown
+from nbdurable.exploring import Exploring
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf
 from nbdurable.models.base import Model
@@ -30,6 +32,9 @@ from nbdurable.stored import StoredEntry
 from nbdurable.tree import Tree
 from nbdurable.views import transcript_view
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 E = TypeVar("E", bound=Entry)
 Show = Literal["stream", "line"] | None
 
@@ -37,7 +42,7 @@ Show = Literal["stream", "line"] | None
 SHOWN_WHOLE = 60  # entries at the end of the path whose full text a static tree may hold
 
 
-class Session(Asking, Annotating):
+class Session(Exploring, Annotating):
     """One handle of a session; make it with `open`.
 
     Verbs may be called from any thread. What they return is immutable or a copy.
@@ -247,7 +252,7 @@ class Session(Asking, Annotating):
         """Return what the model reads of the path to the leaf: the model view."""
         self.fresh()
         path = self.image.path(self.leaf.id)
-        return self.settings.view(path).messages
+        return self.settings.view(path, self.image.views).messages
 
     def transcript(self) -> list[Entry]:
         """Return what people read of the path to the leaf: all but meta and ephemeral entries."""
@@ -289,7 +294,95 @@ class Session(Asking, Annotating):
             )
         return self.replay.report()
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        at: Reference = None,
+        redact: Callable[[str], str] | None = None,
+    ) -> Path:
+        """Write the session to a file, which is replaced as a whole; return its path.
+
+        Parameters
+        ----------
+        path : path
+            The file. One that is there must be empty or of the same format.
+        format : str, optional
+            A format's name; by default the suffix says it. ``"jsonl"`` holds a session without
+            loss: `nb.load` imports it, `nb.open` takes it for a store. ``"dpo"`` holds pairs of
+            a better and a worse answer, from `prefer` and `rate`, in OpenAI's form.
+        at : reference, optional
+            Write only the path to this entry, with what belongs to it; by default all.
+        redact : callable, optional
+            Takes each text that somebody said and returns what stands in its place.
+
+        Raises
+        ------
+        ValueError
+            No such format.
+        StoreError
+            The file is there and is something else, or cannot be written; it is as it was.
+        """
+        from nbdurable import formats
+
+        self.fresh()
+        leaf_id = resolve(self.image, at, self.leaf.id)
+        return formats.export(self.image, path, format, leaf_id=leaf_id, redact=redact)
+
     def context(self) -> ContextUse:
         """Return the tokens of what the model reads at the leaf, by entry, against its limit."""
         self.fresh()
         return context_use(self.image, self.settings, self.leaf.id)
+
+    # -- as data -------------------------------------------------------------------------------
+
+    def df(self, *, texts: bool = True) -> DataFrame:
+        """Return one row per stored entry of the session, by ``seq``.
+
+        Parameters
+        ----------
+        texts : bool
+            Whether to read what was said. Without, the frame lacks ``text`` and ``data``, and
+            100,000 entries take a tenth of the time.
+
+        Returns
+        -------
+        DataFrame
+            Scalars of fixed dtypes, missing ones ``pd.NA``, times aware UTC; the same columns for
+            zero rows. ``on_path`` tells of the path to this handle's leaf; ``branch`` is the
+            ordinal of the newest leaf below the entry. ``turn`` and ``step`` count along the
+            entry's path, from 1, steps from the start of each turn; they are missing before the
+            first.
+        """
+        from nbdurable.frames import entries_frame
+
+        self.fresh()
+        return entries_frame(self.image.store, self.id, self.leaf.id, texts=texts)
+
+    def runs_df(self) -> DataFrame:
+        """Return one row per run, in the order they started; dtypes as in `df`.
+
+        ``input`` and ``answer`` are previews, ``status`` is the outcome of a run that ended, else
+        ``running`` or ``interrupted``.
+        """
+        from nbdurable.frames import runs_frame
+
+        self.fresh()
+        return runs_frame(self.image.store, self.id)
+
+    def branches_df(self) -> DataFrame:
+        """Return one row per branch, by ``seq`` of its leaf, with sums over its path.
+
+        ``parted_n`` is the last entry it shares with another branch, missing where it shares none.
+        """
+        from nbdurable.frames import branches_frame
+
+        self.fresh()
+        return branches_frame(self.image.store, self.id, self.leaf.id)
+
+    def tools_df(self) -> DataFrame:
+        """Return one row per tool call with its result; a result without its call is an orphan."""
+        from nbdurable.frames import tools_frame
+
+        self.fresh()
+        return tools_frame(self.image.store, self.id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +28,7 @@ from nbdurable.pairing import is_failed
 from nbdurable.planning import Ask, LeafMoved, job_of, plan
 from nbdurable.replayed import model_of
 from nbdurable.run import Run
+from nbdurable.schemas import Schema
 from nbdurable.settings import Settings, Show
 from nbdurable.stored import RunEnd, RunRecord
 from nbdurable.stores import open_store, release_store
@@ -85,10 +86,9 @@ def start(
     if settings.compact_above is not None and ask.moves and job.repeats is None:
         job.prepare = compact_before(0, settings.compact_above)
         job.on_compacted = partial(_tell_compacted, handle)
-    job.run._then, job.run._present = partial(_then, handle), _bundle
 
     def go() -> Run:
-        _launch(handle, job, Loop(job))
+        submit(made_live(handle, job, Loop(job)))
         if tells:
             handle.tell("session_branched", leaf_id=ask.leaf_id, from_id=before)
         return follow(job.run, show) if wait else _shown_live(job.run, show)
@@ -138,16 +138,18 @@ def _take_foreground(handle: Asking, job: Job, ask: Ask) -> None:
         raise
 
 
-def _launch(handle: Asking, job: Job, loop: Loop) -> None:
+def made_live(handle: Asking, job: Job, loop: Loop) -> Coroutine[Any, Any, None]:
+    """Make a job's run one of the handle's, and return the work for the background loop."""
     background = background_loop()
 
     def cancel() -> None:
         background.call_soon_threadsafe(job.cancelled.set)
 
-    job.run._cancel = cancel
-    handle.runs_started.add(job.run)
-    handle.image.live[job.run.run_id] = job.run
-    submit(loop.run())
+    run = job.run
+    run._then, run._present, run._cancel = partial(_then, handle), _bundle, cancel
+    handle.runs_started.add(run)
+    handle.image.live[run.run_id] = run
+    return loop.run()
 
 
 def _tell_compacted(handle: Asking, entry: Entry) -> None:
@@ -272,7 +274,7 @@ def compact(
         replaying.begun(handle.replay, ask, job.run)
 
     def go() -> Run:
-        _launch(handle, job, loop)
+        submit(made_live(handle, job, loop))
         return job.run.wait()
 
     _go_interruptibly(job, go)
@@ -312,16 +314,21 @@ def stop_all(runs: Iterable[Run]) -> None:
 
 def past_runs(handle: Asking) -> list[Run]:
     """Return the session's runs as finished handles; one whose process is gone is interrupted."""
-    image = handle.image
-    made: dict[str, list[Entry]] = {}
-    for entry in image.all_entries():
-        if entry.run_id is not None and entry.n is not None:
-            made.setdefault(entry.run_id, []).append(entry)
-    live = {run.run_id: run for run in image.live.values() if not run.is_done}
-    live |= {run.run_id: run for run in handle.runs_started}
+    return runs_of(handle, handle.image.store.load_runs(handle.image.session_id))
+
+
+def runs_of(handle: Asking, records: Iterable[tuple[RunRecord, RunEnd | None]]) -> list[Run]:
+    """Return the runs of these records; only what they made is decoded."""
+    image, kept = handle.image, list(records)
+    made: dict[str | None, list[Entry]] = {record.id: [] for record, _ in kept}
+    for node in image.tree.nodes:
+        if node.run_id in made:
+            made[node.run_id].append(image.entry(node.id))
+    started = {run.run_id: run for run in image.live.values() if not run.is_done}
+    started |= {run.run_id: run for run in handle.runs_started}
     return [
-        live.get(record.id) or _past_run(handle, record, end, made.get(record.id, []))
-        for record, end in image.store.load_runs(image.session_id)
+        started.get(record.id) or _past_run(handle, record, end, made[record.id])
+        for record, end in kept
     ]
 
 
@@ -332,7 +339,11 @@ def _past_run(handle: Asking, record: RunRecord, end: RunEnd | None, made: list[
     made = [*again, *made]  # a repeated run has the input of the run it repeats
     leaf_id = made[-1].id if made else record.start_leaf_id
     run = Run(
-        record.id, model=model_of(record, made), moves=record.moves, leaf_id=record.start_leaf_id
+        record.id,
+        model=model_of(record, made),
+        moves=record.moves,
+        leaf_id=record.start_leaf_id,
+        schema=Schema.recorded(record.params_json),
     )
     run._entries, run._leaf_id, run._input_ids = made, leaf_id, record.input_ids
     run._then, run._present = partial(_then, handle), _bundle

@@ -136,12 +136,12 @@ def block_from_dict(wire: Mapping[str, Json], fetch: Callable[[str], bytes] | No
 
 def _block(wire: Mapping[str, Json], fetch: Callable[[str], bytes] | None) -> Block:
     kind = wire["type"]
+    if kind == "text" and len(wire) == 2:  # nearly all there are
+        return TextBlock(_text(wire["text"]))
     known = _KEYS.get(str(kind))
     if known is None or not known.issuperset(wire):
         raise ValueError(kind)
     name = _optional(wire.get("name"))
-    if kind == "text":
-        return TextBlock(_text(wire["text"]))
     if kind == "thinking":
         return ThinkingBlock(
             _text(wire["text"]), _optional(wire.get("signature")), _optional(wire.get("data"))

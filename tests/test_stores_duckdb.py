@@ -331,7 +331,7 @@ def test_a_forked_process_is_refused_and_loses_nothing(path: Path) -> None:
     code = """
 import os, sys
 from nbdurable.errors import StoreError
-from nbdurable.stored import NOTHING, SessionRecord
+from nbdurable.stored import SessionRecord
 from nbdurable.stores.duckdb import DuckDBStore
 store = DuckDBStore(sys.argv[1])
 store.create_session(SessionRecord(id="before", created_at=1))

@@ -23,7 +23,7 @@ from nbdurable.stores.duckdb.plans import Plans
 # Appends pairs of entries for ever; prints the ids of a pair once it is acknowledged.
 APPENDER = """
 import os, sys
-from nbdurable.stored import NOTHING, SessionRecord
+from nbdurable.stored import SessionRecord
 from nbdurable.stores.conformance import chain
 from nbdurable.stores.duckdb import DuckDBStore
 store = DuckDBStore(sys.argv[1])

@@ -27,8 +27,9 @@ def open_store(where: Store | str | os.PathLike[str]) -> Store:
     Parameters
     ----------
     where : Store or path
-        A path to a DuckDB file, which is made when missing; ``":memory:"`` for a fresh memory
-        store; or a store, which is returned as it is.
+        A path to a DuckDB file, which is made when missing; a ``.jsonl`` that `Session.export`
+        wrote, which is loaded and never written; ``":memory:"`` for a fresh memory store; or a
+        store, which is returned as it is.
 
     Raises
     ------
@@ -82,6 +83,10 @@ def _hold(key: str, make: Callable[[], Store]) -> Store:
 
 
 def _open_file(path: str) -> Store:
+    if path.endswith(".jsonl"):
+        from nbdurable.stores.jsonl import RecordingStore
+
+        return RecordingStore(path)
     from nbdurable.stores.duckdb import DuckDBStore
 
     return DuckDBStore(Path(path))
@@ -101,9 +106,4 @@ def _refuse_unbuilt(text: str) -> None:
         kind = text.partition("://")[0]
         raise StoreError(
             f"store address of kind {shown(kind)} cannot be opened yet; give the path of a file"
-        )
-    if text.endswith(".jsonl"):
-        raise StoreError(
-            f"file {shown(text)} cannot be opened as a store yet; "
-            "give a path that ends in '.duckdb'"
         )
