@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from types import EllipsisType
 from typing import Any
 
-from nbdurable import starting
+from nbdurable import replaying, starting
 from nbdurable.blocks import Message
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import EntryError, TreeError
@@ -18,7 +18,7 @@ from nbdurable.handle import Handle
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf
 from nbdurable.models.base import Model
-from nbdurable.planning import Ask, continued_leaf
+from nbdurable.planning import Ask, LeafMoved, continued_leaf
 from nbdurable.references import LEAF, Reference, resolve, resolve_entry, resolve_input
 from nbdurable.reruns import asked_entry, recorded_settings
 from nbdurable.run import Run
@@ -105,7 +105,7 @@ class Asking(Handle):
             tells = branches and move
             try:
                 return starting.start(self, ask, settings, wait=wait, show=show, tells=tells)
-            except starting.LeafMoved:
+            except LeafMoved:
                 continue
 
     def _at(self, at: Reference, move: bool) -> str | None:
@@ -142,7 +142,7 @@ class Asking(Handle):
         """
         self.ready(moves=move)
         entry_id = resolve_entry(self.image, ref, self.leaf.id)
-        start, answer_id = asked_entry(self.image, entry_id, self.leaf.id)
+        start, answer_id = asked_entry(self.image, entry_id, self.leaf.id, self.has_seen)
         settings = recorded_settings(
             self.image, self.settings, answer_id, with_tools=isinstance(tools, EllipsisType)
         ).override(
@@ -215,7 +215,12 @@ class Asking(Handle):
             raise EntryError("edit of an assistant entry takes one message; give its new words")
         message = Message("assistant", words[0].blocks)
         draft = MessageEntry(message=message, author="human")
+        if self.replay is not None:
+            found = replaying.take_appended(self, self.replay, "edit", (draft,), entry.parent_id)
+            if found is not None:
+                return found[0]
         leaf = Leaf(entry.parent_id)
         (made,) = self.image.append((draft,), leaf)
         self.go_to(made.id)
+        self.wrote((made,))
         return made

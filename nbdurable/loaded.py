@@ -232,6 +232,33 @@ class Loaded:
                     self._spoken.setdefault(after, []).append(entry)
         return [self.entry(stored.id) for stored in kept]
 
+    def begin_again(
+        self, start: RunRecord, input: Sequence[Entry], leaf: Leaf, base_id: str | None
+    ) -> list[Entry]:
+        """Store the start of a run whose input is stored already, and put `leaf` at its end.
+
+        `start` names that input; `base_id` is the entry that it stands under.
+        """
+        with leaf.lock:
+            self.store.start_run(start)
+            leaf.id = self.say_again(start, input, base_id)
+        return [self.entry(entry_id) for entry_id in start.input_ids]
+
+    def say_again(
+        self, start: RunRecord, input: Sequence[Entry], base_id: str | None
+    ) -> str | None:
+        """Remember what of a stored input is ephemeral where it was said; return its last entry."""
+        parent, spoken, stored = base_id, [], iter(start.input_ids)
+        for draft in input:
+            if isinstance(draft, MessageEntry) and draft.ephemeral:
+                spoken.append((parent, self._spoken_form(draft, parent, start.id, self.clock())))
+            else:
+                parent = next(stored)
+        with self._lock:
+            for after, entry in spoken:
+                self._spoken.setdefault(after, []).append(entry)
+        return parent
+
     def _keep_blobs(self, drafts: Sequence[Entry]) -> None:
         for draft in drafts:
             if isinstance(draft, MessageEntry) and draft.ephemeral:

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from nbdurable import forking, starting
+from nbdurable import forking, replaying, starting
 from nbdurable.annotating import Annotating
 from nbdurable.blocks import Json, Message
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
-from nbdurable.errors import EntryError, shown
+from nbdurable.errors import EntryError, RunError, shown
 from nbdurable.exploring import Exploring
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf
@@ -25,6 +25,7 @@ from nbdurable.models.base import Model
 from nbdurable.origin import checked_session_id, new_session_id
 from nbdurable.planning import Ask, ContextUse, context_use, continued_leaf, prospective_view
 from nbdurable.references import LEAF, Reference, resolve, resolve_entry
+from nbdurable.replay import ReplayReport
 from nbdurable.run import Run
 from nbdurable.settings import ToolValue
 from nbdurable.stored import StoredEntry
@@ -62,6 +63,8 @@ class Session(Exploring, Annotating):
     @property
     def leaf_id(self) -> str | None:
         """The entry the next append attaches to; None is the root."""
+        if not self._is_closed:
+            self.begin_cell()
         return self.leaf.id
 
     @property
@@ -109,6 +112,9 @@ class Session(Exploring, Annotating):
         """
         self.ready()
         target = resolve(self.image, ref, self.leaf.id)
+        if self.replay is not None:
+            self.put(target)
+            return
         if target == self.leaf.id and target == self.image.position:
             return
         self._branch_to(target, tells=True)
@@ -127,7 +133,7 @@ class Session(Exploring, Annotating):
     def resume(self) -> str | None:
         """Move the leaf to the stored position, which others may have moved; return it."""
         self.ready()
-        self.go_to(self.image.position)
+        self.put(self.image.position)
         return self.leaf.id
 
     def fork(self, session_id: str | None = None, at: Reference = LEAF) -> Session:
@@ -140,15 +146,24 @@ class Session(Exploring, Annotating):
         """
         self.ready()
         leaf_id = resolve(self.image, at, self.leaf.id)
-        child_id = new_session_id() if session_id is None else checked_session_id(session_id)
-        record = forking.fork(self.image, child_id, leaf_id)
-        child = starting.sibling_handle(self, record.id)
-        self.tell(
-            "session_forked",
-            session_id=record.id,
-            parent_session_id=self.id,
-            leaf_id=child.leaf_id,
-        )
+        if session_id is not None:
+            checked_session_id(session_id)
+        replay = self.replay
+        known = replaying.take_fork(self, replay, session_id, leaf_id) if replay else None
+        child_id = known or session_id or new_session_id()
+        if known is None:
+            forking.fork(self.image, child_id, leaf_id)
+        child = starting.sibling_handle(self, child_id)
+        if replay is not None:
+            replay.mark(child_id)
+            replaying.begin_child(self, child, leaf_id)
+        if known is None:
+            self.tell(
+                "session_forked",
+                session_id=child_id,
+                parent_session_id=self.id,
+                leaf_id=child.leaf_id,
+            )
         child.tell("session_init", leaf_id=child.leaf_id)
         return child
 
@@ -168,10 +183,7 @@ class Session(Exploring, Annotating):
             The summary failed or is empty; the tree is as it was.
         """
         self.ready()
-        entry = starting.compact(self, keep_turns, prompt, self.settings.override(model=model))
-        if entry is not None:
-            self.tell("session_compacted", leaf_id=entry.id, entry_id=entry.id)
-        return entry
+        return starting.compact(self, keep_turns, prompt, self.settings.override(model=model))
 
     # -- appending -----------------------------------------------------------------------------
 
@@ -191,7 +203,16 @@ class Session(Exploring, Annotating):
                     "give it to run()"
                 )
         self.ready(moves=not all(isinstance(draft, CustomEntry) for draft in drafts))
-        stored = tuple(self.image.append(drafts, self.leaf)) if drafts else ()
+        if not drafts:
+            return ()
+        if self.replay is not None:
+            found = replaying.take_appended(self, self.replay, "append", drafts, self.leaf.id)
+            if found is not None:
+                return found
+            if self.image.foreground is None:
+                self.settle()
+        stored = tuple(self.image.append(drafts, self.leaf))
+        self.wrote(stored)
         if self.image.position == self.leaf.id:
             self.seen_position = self.leaf.id
         return stored
@@ -257,6 +278,21 @@ class Session(Exploring, Annotating):
         ask = Ask(kind="run", input=drafts, leaf_id=start)
         view = prospective_view(self.image, settings, ask)
         return settings.model.describe(settings.request(view.messages))
+
+    def replay_report(self) -> ReplayReport:
+        """Return which calls of this handle the record has answered, and what was made anew.
+
+        Raises
+        ------
+        RunError
+            The session was opened without ``replay=``.
+        """
+        if self.replay is None:
+            raise RunError(
+                f"session {shown(self.id)} was opened without replay, so there is nothing to "
+                "report; open it with replay=True"
+            )
+        return self.replay.report()
 
     def export(
         self,

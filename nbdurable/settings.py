@@ -6,12 +6,13 @@ Nothing of it is stored but what a run records (B2); none of it is shown but nam
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import Literal
 
-from nbdurable.blocks import Message
+from nbdurable.blocks import Json, Message
 from nbdurable.budget import Budget
 from nbdurable.entries import Entry
 from nbdurable.errors import shown
@@ -112,15 +113,25 @@ class Settings:
             params=dict(self.params),
         )
 
-    def request_digest(self, kind: str, input: Sequence[Entry], context: Context) -> str:
-        """Return the digest by which equal requests are known, given `context()` (B56)."""
+    def request_digest(
+        self,
+        kind: str,
+        input: Sequence[Entry],
+        context: Context,
+        detail: Mapping[str, Json] | None = None,
+    ) -> str:
+        """Return the digest by which equal requests are known, given `context()` (B56).
+
+        `detail` is what else the verb was given. The order of parameters does not count.
+        """
         return _sha256(
             {
                 "kind": kind,
                 "input": input_digest(input),
                 "model": self.model.name,
                 "context": context.digest,
-                "params": recorded(self.params),
+                "params": json.dumps(recorded(self.params), sort_keys=True),
+                **({"detail": dict(detail)} if detail else {}),
             }
         )
 

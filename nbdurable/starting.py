@@ -14,6 +14,7 @@ from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nbdurable import replaying
 from nbdurable.background import background_loop, check_may_wait, submit
 from nbdurable.compacting import CompactionLoop, compact_before, plan_at
 from nbdurable.compaction import summary_messages
@@ -24,7 +25,8 @@ from nbdurable.loaded import Leaf, load
 from nbdurable.loop import Job, Loop
 from nbdurable.origin import execution_count, is_alive
 from nbdurable.pairing import is_failed
-from nbdurable.planning import Ask, job_of, plan
+from nbdurable.planning import Ask, LeafMoved, job_of, plan
+from nbdurable.replayed import model_of
 from nbdurable.run import Run
 from nbdurable.schemas import Schema
 from nbdurable.settings import Settings, Show
@@ -45,10 +47,6 @@ NOT_SEEN = ""  # no entry: whatever position is found later is news
 STOP_WAIT_S = 5.0  # how long close() waits for its runs to store what came
 
 
-class LeafMoved(Exception):
-    """Another thread moved the handle's leaf while a run from it was prepared; plan it anew."""
-
-
 def start(
     handle: Asking,
     ask: Ask,
@@ -67,16 +65,27 @@ def start(
     """
     if wait:
         check_may_wait("this run")
-    job = plan(handle.image, settings, ask, handle.leaf if ask.moves else Leaf(ask.leaf_id))
-    _warn_if_continued(handle, ask)
-    before = handle.leaf.id
-    if ask.moves:
-        _take_foreground(handle, job, ask)
-    if settings.compact_above is not None and ask.moves:
-        job.prepare = compact_before(0, settings.compact_above)
-        job.on_compacted = partial(_tell_compacted, handle)
     if isinstance(show, EllipsisType):
         show = "stream" if wait else None
+    replay, before = handle.replay, handle.leaf.id
+    if replay is not None:
+        hit, ask, settings = replaying.answer(handle, replay, ask, settings)
+        if hit is not None:
+            return _present_again(handle, hit, ask, wait=wait, show=show)
+    try:
+        job = plan(handle.image, settings, ask, handle.leaf if ask.moves else Leaf(ask.leaf_id))
+        _warn_if_continued(handle, ask)
+        if ask.moves:
+            _take_foreground(handle, job, ask)
+    except BaseException:
+        if replay is not None:
+            replaying.refused(replay, ask)
+        raise
+    if replay is not None:
+        replaying.begun(replay, ask, job.run)
+    if settings.compact_above is not None and ask.moves and job.repeats is None:
+        job.prepare = compact_before(0, settings.compact_above)
+        job.on_compacted = partial(_tell_compacted, handle)
 
     def go() -> Run:
         submit(made_live(handle, job, Loop(job)))
@@ -85,6 +94,14 @@ def start(
         return follow(job.run, show) if wait else _shown_live(job.run, show)
 
     return _go_interruptibly(job, go) if wait else go()
+
+
+def _present_again(handle: Asking, run: Run, ask: Ask, *, wait: bool, show: Show) -> Run:
+    """Show a run that the record answered, as when it ran."""
+    run._then, run._present = partial(_then, handle), _bundle
+    if ask.moves and not wait and handle.replay is not None:
+        handle.replay.overlapped = run
+    return follow(run, show) if wait else _shown_live(run, show)
 
 
 def _go_interruptibly(job: Job, go: Callable[[], Run]) -> Run:
@@ -104,12 +121,17 @@ def _take_foreground(handle: Asking, job: Job, ask: Ask) -> None:
     try:
         if ask.from_id not in (handle.leaf.id, ...):
             raise LeafMoved
-        if ask.leaf_id != handle.leaf.id:
+        if job.repeats is not None:  # the loop goes to the end of the stored input
+            handle.go_to(ask.leaf_id)
+            job.leaf = handle.leaf
+        elif ask.leaf_id != handle.leaf.id:
             handle.image.move(ask.leaf_id)
             handle.go_to(ask.leaf_id)
             job.leaf = handle.leaf
         else:
+            handle.settle()
             _warn_if_elsewhere(handle)
+        handle.settled()
         handle.seen_position = NOT_SEEN
     except BaseException:
         handle.image.release(job.run)
@@ -237,11 +259,19 @@ def compact(
     planned = plan_at(image, handle.leaf.id, keep_turns)
     if planned is None:
         return None
-    ask = Ask(kind="compact", input=(), leaf_id=handle.leaf.id)
+    detail = (("keep_turns", keep_turns), ("prompt", prompt))
+    ask = Ask(kind="compact", input=(), leaf_id=handle.leaf.id, detail=detail)
+    if handle.replay is not None:
+        hit, ask, settings = replaying.answer(handle, handle.replay, ask, settings)
+        if hit is not None:
+            return hit.entries[-1]
     job = job_of(image, settings, ask, handle.leaf, summary_messages(planned, prompt))
     loop = CompactionLoop(job)
     loop.plan, loop.prompt = planned, prompt
     image.claim(job.run)
+    handle.settle()
+    if handle.replay is not None:
+        replaying.begun(handle.replay, ask, job.run)
 
     def go() -> Run:
         submit(made_live(handle, job, loop))
@@ -251,6 +281,7 @@ def compact(
     if loop.entry is None:
         raise job.run._failure or RunError("the compaction was cancelled; nothing was changed")
     handle.seen_position = image.position
+    _tell_compacted(handle, loop.entry)
     return loop.entry
 
 
@@ -262,7 +293,10 @@ def sibling_handle(handle: H, session_id: str) -> H:
     except BaseException:
         release_store(store)
         raise
-    return type(handle)(image, handle.settings, store=store, publisher=handle.publisher)
+    replay = handle.replay.of_child() if handle.replay is not None else None
+    return type(handle)(
+        image, handle.settings, store=store, publisher=handle.publisher, replay=replay
+    )
 
 
 # -- ends --------------------------------------------------------------------------------------
@@ -299,10 +333,14 @@ def runs_of(handle: Asking, records: Iterable[tuple[RunRecord, RunEnd | None]]) 
 
 
 def _past_run(handle: Asking, record: RunRecord, end: RunEnd | None, made: list[Entry]) -> Run:
+    image = handle.image
+    known = {entry.id for entry in made}
+    again = [image.entry(i) for i in record.input_ids if i not in known and i in image.tree]
+    made = [*again, *made]  # a repeated run has the input of the run it repeats
     leaf_id = made[-1].id if made else record.start_leaf_id
     run = Run(
         record.id,
-        model=record.model,
+        model=model_of(record, made),
         moves=record.moves,
         leaf_id=record.start_leaf_id,
         schema=Schema.recorded(record.params_json),

@@ -195,12 +195,13 @@ def reply_from_dict(wire: Mapping[str, Json]) -> Reply:
     params = json.dumps(wire.get("params") or {}, ensure_ascii=False, separators=(",", ":"))
     return Reply(
         **plain,  # type: ignore[arg-type]
-        usage=_usage(usage) if isinstance(usage, dict) else None,
+        usage=usage_from_dict(usage) if isinstance(usage, dict) else None,
         params_json=params,
     )
 
 
-def _usage(wire: Mapping[str, int]) -> Usage:
+def usage_from_dict(wire: Mapping[str, int]) -> Usage:
+    """Return token counts from their wire form; kinds unknown here are left out."""
     return Usage(**{name: wire[name] for name in Usage().to_dict() if name in wire})
 
 

@@ -77,7 +77,7 @@ TITLES = {
     70: "Annotations are append-only, the latest counts",
 }
 
-REQUIRED = frozenset({*range(1, 55), 59, 60, 64, 69, 70})
+REQUIRED = frozenset({*range(1, 61), 64, 69, 70})
 
 OPEN_PARTS = {
     1: "a .jsonl store",
