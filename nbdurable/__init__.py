@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nbdurable import errors
     from nbdurable.entries import CompactionEntry, CustomEntry, Entry, MessageEntry, OpaqueEntry
+    from nbdurable.formats import load
     from nbdurable.hooks import Hooks
     from nbdurable.inputs import assistant, ephemeral, file, image, meta, text, user
     from nbdurable.library import connect
@@ -45,6 +46,7 @@ _HOME = {
     "errors": "",
     "file": "inputs",
     "image": "inputs",
+    "load": "formats",
     "meta": "inputs",
     "open": "opening",
     "text": "inputs",
@@ -69,6 +71,7 @@ __all__ = [
     "errors",
     "file",
     "image",
+    "load",
     "meta",
     "open",
     "text",

@@ -12,8 +12,12 @@ import contextvars
 import logging
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from nbdurable.errors import RunError
+from nbdurable.threads import interruptible
 
 log = logging.getLogger("nbdurable")
 
@@ -46,6 +50,34 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
             loop.run_forever()
         except BaseException as exc:  # asyncio lets these out of the loop, past all other runs
             log.warning("a task on the background loop asked for an end: %r", exc)
+
+
+def is_on_loop() -> bool:
+    """Whether this code runs on the background loop, as async tools and hooks do."""
+    return _loop is not None and asyncio._get_running_loop() is _loop
+
+
+def check_may_wait(what: str) -> None:
+    """Raise `RunError` on the background loop, where a wait for a run would have no end."""
+    if is_on_loop():
+        raise RunError(
+            f"{what} cannot be waited for on the event loop that runs it, where async tools and "
+            "hooks are; await session.run(..., wait=False) there, or call from asyncio.to_thread"
+        )
+
+
+@contextmanager
+def waiting_for(run_id: str, *, is_done: bool) -> Iterator[None]:
+    """Let Ctrl-C through while blocking for a run; refuse where that would have no end."""
+    if not is_done:
+        check_may_wait(f"run {run_id}")
+        if _loop is not None and _pid != os.getpid():
+            raise RunError(
+                f"run {run_id} is one of process {_pid} and this is its fork {os.getpid()}, which "
+                "has no part in it; wait for it there"
+            )
+    with interruptible():
+        yield
 
 
 def submit(work: Coroutine[Any, Any, None]) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nbdurable.annotations import Annotations
 from nbdurable.errors import NbDurableError, SessionNotFound, StoreError, shown
 from nbdurable.ids import as_datetime
 from nbdurable.outline import position
@@ -120,9 +121,16 @@ def _show(arguments: argparse.Namespace) -> int:
         _check_session(store, arguments.session)
         entries = store.load_entries(arguments.session)
         leaf_id = position(entries, store.load_moves(arguments.session))
+        annotations = Annotations(store.load_annotations(arguments.session))
     finally:
         release_store(store)
-    view = render_tree(entries, leaf_id, title=arguments.session, show_ids=arguments.ids)
+    view = render_tree(
+        entries,
+        leaf_id,
+        title=arguments.session,
+        show_ids=arguments.ids,
+        marks=annotations.marks(),
+    )
     _console().print(view)
     return 0
 

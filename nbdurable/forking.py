@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+from nbdurable.annotations import with_ids
 from nbdurable.loaded import Loaded
-from nbdurable.stored import SessionRecord, StoredEntry
+from nbdurable.stored import Annotation, Beside, SessionRecord, StoredEntry
 from nbdurable.wire import dumps
 
 
 def fork(image: Loaded, session_id: str, leaf_id: str | None) -> SessionRecord:
     """Create session `session_id` with fresh copies of the path to `leaf_id`.
 
-    Payload text is copied unparsed, but for the ids inside it. Blobs are shared.
+    Payload text is copied unparsed, but for the ids inside it. Blobs are shared. All that was
+    ever said of the copied entries comes along, in its order.
 
     Raises
     ------
@@ -42,8 +45,24 @@ def fork(image: Loaded, session_id: str, leaf_id: str | None) -> SessionRecord:
         )
         for entry, parent in zip(path, parents, strict=False)
     ]
-    image.store.create_session(child, copies)
+    beside = Beside(annotations=_said_of(image, session_id, fresh))
+    image.store.create_session(child, copies, beside=beside)
     return child
+
+
+def _said_of(image: Loaded, session_id: str, fresh: dict[str, str]) -> tuple[Annotation, ...]:
+    return tuple(
+        replace(
+            annotation,
+            id=image.new_id(),
+            session_id=session_id,
+            target_id=fresh[annotation.target_id],
+            value_json=with_ids(annotation, fresh),
+            counter=0,
+        )
+        for annotation in image.annotations().history()
+        if annotation.target_id in fresh
+    )
 
 
 def _remapped(entry: StoredEntry, fresh: dict[str, str]) -> str:

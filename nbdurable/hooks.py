@@ -18,7 +18,7 @@ from nbdurable.blocks import Message, ToolCallBlock, ToolResultBlock
 from nbdurable.entries import Entry
 from nbdurable.errors import BadPayload, EntryError, RunError, shown
 from nbdurable.inputs import as_entries
-from nbdurable.media import as_text
+from nbdurable.media import as_text, told_of_other
 from nbdurable.models.base import ModelRequest
 from nbdurable.threads import in_thread, is_being_cancelled
 from nbdurable.tools import error_result
@@ -201,8 +201,7 @@ async def _ask(method: Callable[..., object], *args: object) -> object:
 
 
 def _failed(method: Callable[..., object], error: BaseException) -> RunError:
-    kind = type(error).__name__
-    return RunError(f"hook {_name(method)} failed: {kind}: {as_text(error)}; repair the hook")
+    return RunError(f"hook {_name(method)} failed: {told_of_other(error)}; repair the hook")
 
 
 def _checked(method: Callable[..., object], answer: object, kind: type[T]) -> T:

@@ -29,10 +29,12 @@ from nbdurable.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
+from nbdurable.codec import one_line
 from nbdurable.errors import EntryError, shown
 from nbdurable.wire import block_to_dict, dumps
 
 MAX_ROWS = 200  # rows of a frame that a model is shown
+MOST_OF_OTHERS = 1000  # characters of an error text that is not ours
 MAX_DEPTH = 100  # levels of nesting that become JSON; deeper ones become text
 MAX_INT_BITS = 10_000  # Python refuses to print longer integers in decimals
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what providers read
@@ -228,6 +230,11 @@ def as_text(value: object) -> str:
         return str(value)
     except Exception as exc:
         return f"<{type(value).__name__}: its text failed with {type(exc).__name__}>"
+
+
+def told_of_other(error: BaseException) -> str:
+    """Return the type and text of an error that is not ours, on one line that can be sent."""
+    return f"{type(error).__name__}: {one_line(as_text(error), MOST_OF_OTHERS)}"
 
 
 class _Plain:

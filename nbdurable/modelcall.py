@@ -20,6 +20,7 @@ from nbdurable.blocks import Message, Reply, StopReason
 from nbdurable.codec import encode
 from nbdurable.entries import MessageEntry
 from nbdurable.errors import ModelError, NbDurableError, told
+from nbdurable.media import told_of_other
 from nbdurable.models.base import (
     Assembly,
     Delta,
@@ -89,7 +90,7 @@ class ModelCall:
         if isinstance(failure, NbDurableError):
             return failure
         if failure is not None:
-            error = ModelError(f"model {name!r} failed: {type(failure).__name__}: {failure}")
+            error = ModelError(f"model {name!r} failed: {told_of_other(failure)}")
             error.__cause__ = failure
             return error
         finish = self.assembly.finish

@@ -10,7 +10,6 @@ from typing import Any
 from nbdurable import lifecycle
 from nbdurable.budget import Budget
 from nbdurable.errors import (
-    RunError,
     SessionExists,
     SessionNotFound,
     shown,
@@ -23,12 +22,14 @@ from nbdurable.models import resolve_model
 from nbdurable.models.base import Model
 from nbdurable.models.params import recorded_json, warn_unknown
 from nbdurable.origin import checked_session_id, new_session_id
+from nbdurable.replay import Replay
 from nbdurable.reruns import find_runs
 from nbdurable.session import Session
 from nbdurable.settings import Settings, ToolValue, checked_system
 from nbdurable.stored import SessionRecord
 from nbdurable.stores import open_store, release_store
 from nbdurable.stores.base import Store
+from nbdurable.stores.jsonl import RecordingStore
 from nbdurable.tools import as_tools
 
 DEFAULT_STORE = "nbdurable.duckdb"
@@ -58,7 +59,8 @@ def open(
     session_id : str, optional
         Any text without NUL; without one a fresh id is made, and shown.
     store : Store or path, optional
-        A store, a path, or ``":memory:"``. By default ``$NBDURABLE_STORE``, else
+        A store, a path, or ``":memory:"``; a ``.jsonl`` that `Session.export` wrote is loaded, and
+        what is added to it is lost at close. By default ``$NBDURABLE_STORE``, else
         ``nbdurable.duckdb`` in the working folder.
     model : str or Model, optional
         A LiteLLM name, ``"local"``, or a `Model`. By default ``$NBDURABLE_MODEL``, else the model
@@ -67,6 +69,11 @@ def open(
         The system text of this handle's runs.
     tools : iterable of functions or tools
         What the model may call.
+    replay : bool or "only"
+        True starts at the root and answers each verb from an equal finished one on record, without
+        a call; what has none is made for real (B55). ``"only"`` never calls a model.
+    replay_model : str or Model, optional
+        Answers what the record does not, in place of the requested model; goes with `replay`.
     publisher : callable, optional
         Called with each `SessionEvent` of this handle (B53).
     hooks : object or sequence, optional
@@ -91,8 +98,7 @@ def open(
     StoreError
         The store cannot be opened; nothing was created.
     """
-    if replay or replay_model is not None:
-        raise RunError("replay is not in this version; open without replay= and replay_model=")
+    replays = _replay(replay, replay_model)
     settings = _settings(model, system, tools, hooks, max_steps, compact_above, budget_usd, params)
     chosen_id = new_session_id() if session_id is None else checked_session_id(session_id)
     where = store if store is not None else os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
@@ -109,7 +115,10 @@ def open(
         unload(image, opened)
         release_store(opened)
         raise
-    session = Session(image, resolved, store=opened, publisher=publisher)
+    _tell_of_loss(opened, replay)
+    session = Session(image, resolved, store=opened, publisher=publisher, replay=replays)
+    if replays is not None:
+        session.put(None)
     if session_id is None:
         warnings.warn(
             f"session {chosen_id!r} was made in {session.store}; open it again by this id",
@@ -120,6 +129,20 @@ def open(
         SessionEvent(type="session_init", session_id=session.id, leaf_id=session.leaf_id),
     )
     return session
+
+
+def _replay(replay: object, model: str | Model | None) -> Replay | None:
+    if not isinstance(replay, bool) and replay != "only":
+        raise ValueError(f"replay is {shown(replay)}; give True, 'only', or False")
+    if model is None:
+        return Replay(is_only=replay == "only") if replay else None
+    if replay is not True:
+        given = "calls no model" if replay else "is off"
+        raise ValueError(
+            f"replay_model is {shown(model)}, which answers the misses of a replay, and replay "
+            f"{given}; give replay=True with it"
+        )
+    return Replay(model=resolve_model(model))
 
 
 def _settings(
@@ -185,6 +208,16 @@ def _recover(store: Store) -> None:
         warnings.warn(
             f"an answer in session {shown(entry.session_id)} was cut when its process ended; "
             f"what came of it is #{entry.n}, and run() asks again",
+            stacklevel=3,
+        )
+
+
+def _tell_of_loss(store: Store, replay: bool | str) -> None:
+    """Say that a recording is never written, but where nothing will be (B1)."""
+    if isinstance(store, RecordingStore) and replay != "only":
+        warnings.warn(
+            f"recording {store.name!r} is never written, so what is added here is lost at close; "
+            "export() it to a file, or import this one to a store by nb.load()",
             stacklevel=3,
         )
 

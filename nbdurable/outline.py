@@ -7,9 +7,10 @@ newest branch) keeps the level of its parent, so that the conversation reads str
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from nbdurable.annotations import Marks, Rating
 from nbdurable.entries import CompactionEntry, Entry, MessageEntry, kind_of
 from nbdurable.ids import as_us
 from nbdurable.reprs import count, joined, money, one_line
@@ -18,6 +19,8 @@ from nbdurable.tree import Tree
 
 MAX_INDENT = 24
 PREVIEW_CHARS = 120
+TAG_CHARS = 40
+MAX_TAGS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,8 @@ class Row:
 class Line:
     """One entry in its place: ``sibling`` of ``siblings`` counts from 1.
 
-    ``is_side`` marks the first entry of a branch that stands one level deeper.
+    ``is_side`` marks the first entry of a branch that stands one level deeper. ``tags`` are its
+    labels and ratings in a few words.
     """
 
     row: Row
@@ -54,6 +58,7 @@ class Line:
     is_side: bool
     sibling: int
     siblings: int
+    tags: tuple[str, ...] = ()
 
 
 # -- rows --------------------------------------------------------------------------------------
@@ -125,7 +130,11 @@ def _preview(entry: Entry) -> str:
 # -- lines -------------------------------------------------------------------------------------
 
 
-def outline(entries: Iterable[Entry | StoredEntry], leaf_id: str | None) -> list[Line]:
+def outline(
+    entries: Iterable[Entry | StoredEntry],
+    leaf_id: str | None,
+    marks: Mapping[str, Marks] | None = None,
+) -> list[Line]:
     """Return the lines of a session in the order they are shown.
 
     Branches that were left stand above the one that goes on, one level deeper.
@@ -136,6 +145,8 @@ def outline(entries: Iterable[Entry | StoredEntry], leaf_id: str | None) -> list
         In any order; ephemeral ones (without ``seq``) are passed over.
     leaf_id : str or None
         The active leaf; its path keeps the outermost level.
+    marks : mapping, optional
+        Labels and ratings by entry id.
     """
     tree = Tree(row for row in map(row_of, entries) if row.seq is not None)
     active = {row.id for row in tree.path(leaf_id)} if leaf_id in tree else set()
@@ -159,6 +170,7 @@ def outline(entries: Iterable[Entry | StoredEntry], leaf_id: str | None) -> list
                 is_side=is_side,
                 sibling=sibling,
                 siblings=siblings,
+                tags=_tags(marks.get(row.id)) if marks else (),
             )
         )
         stack.extend(_placed(tree.children(row.id), indent, active))
@@ -176,6 +188,23 @@ def _placed(
     for at in range(len(rows) - 1, -1, -1):
         if at != main:
             yield rows[at], indent + 1, True, at + 1, len(rows)
+
+
+def _tags(marks: Marks | None) -> tuple[str, ...]:
+    """Return labels first, then ratings, each short, and few."""
+    if marks is None:
+        return ()
+    labels = [one_line(label, TAG_CHARS) for label in marks.labels[:MAX_TAGS]]
+    tags = [*labels, *map(_rating, marks.ratings[: MAX_TAGS - len(labels)])]
+    hidden = len(marks.labels) + len(marks.ratings) - len(tags)
+    return (*tags, f"+{hidden}") if hidden else tuple(tags)
+
+
+def _rating(rating: Rating) -> str:
+    score = rating.score
+    shown_score = ("yes" if score else "no") if isinstance(score, bool) else f"{score:.6g}"
+    by = f" by {rating.by}" if rating.by else ""
+    return one_line(f"{rating.name} {shown_score}{by}", TAG_CHARS)
 
 
 def heading(title: str, lines: Sequence[Line]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import operator
+from collections.abc import Sequence
 from typing import Final, SupportsIndex
 
 from nbdurable.entries import Entry, MessageEntry
@@ -22,18 +23,23 @@ class LeafType:
 
 LEAF: Final = LeafType()
 
+MAX_LISTED = 10  # entries that an error text names
+NEAR_CHARS = 200  # of a text: comparing all of a long one takes seconds
+
 Reference = str | SupportsIndex | Entry | StoredEntry | Run | LeafType | None
 
 
 def resolve(image: Loaded, ref: Reference, leaf_id: str | None) -> str | None:
     """Return the id of the entry that `ref` means, or None for the root.
 
-    An id, an entry, a run (its last entry), an ordinal (``12``), `LEAF`, or None (the root).
+    An id, a label, an entry, a run (its last entry), an ordinal (``12``), `LEAF`, or None (the
+    root). Text is an id first, then a label, never an ordinal.
 
     Raises
     ------
     EntryNotFound
-        Nothing in the session fits; the text names what comes near.
+        Nothing in the session fits, or a label stands on several entries; the text names what
+        comes near.
     """
     if isinstance(ref, LeafType):
         return leaf_id
@@ -46,12 +52,12 @@ def resolve(image: Loaded, ref: Reference, leaf_id: str | None) -> str | None:
     if isinstance(ref, Entry | StoredEntry):
         return _known(image, ref.id, ref.id)
     if isinstance(ref, str):
-        return _known(image, ref, ref)
+        return _by_text(image, ref)
     if not isinstance(ref, bool) and hasattr(ref, "__index__"):
         return _by_ordinal(image, operator.index(ref))
     raise EntryNotFound(
         f"reference {shown(ref)} of type {type(ref).__name__} means no entry; "
-        "give an id, an ordinal such as 12, an entry, a run, or None for the root",
+        "give an id, an ordinal such as 12, a label, an entry, a run, or None for the root",
         entry_id=shown(ref),
     )
 
@@ -83,7 +89,26 @@ def resolve_input(image: Loaded, ref: Reference, leaf_id: str | None) -> str:
     return resolve_entry(image, ref, leaf_id)
 
 
-def _known(image: Loaded, entry_id: str, ref: object) -> str:
+def _by_text(image: Loaded, text: str) -> str:
+    if text in image.tree or image.spoken(text):
+        return _known(image, text, text)
+    annotations = image.annotations()
+    found = [entry_id for entry_id in annotations.labelled(text) if entry_id in image.tree]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        return _known(image, text, text, annotations.labels())
+    ordinals = sorted(image.stored(entry_id).n for entry_id in found)
+    listed = ", ".join(f"#{n}" for n in ordinals[:MAX_LISTED])
+    more = f" and {len(ordinals) - MAX_LISTED} more" if len(ordinals) > MAX_LISTED else ""
+    raise EntryNotFound(
+        f"label {shown(text)} is on {len(found)} entries of session {shown(image.session_id)}: "
+        f"{listed}{more}; give one of these ordinals, such as {ordinals[0]}",
+        entry_id=text,
+    )
+
+
+def _known(image: Loaded, entry_id: str, ref: object, labels: Sequence[str] = ()) -> str:
     if entry_id in image.tree:
         return entry_id
     if image.spoken(entry_id):
@@ -92,7 +117,11 @@ def _known(image: Loaded, entry_id: str, ref: object) -> str:
             "give the entry before or after it",
             entry_id=entry_id,
         )
-    near = difflib.get_close_matches(entry_id, [node.id for node in image.tree.nodes][-500:], n=3)
+    ids = [node.id for node in image.tree.nodes]
+    near = [
+        *map(shown, difflib.get_close_matches(entry_id[:NEAR_CHARS], labels[-500:], n=3)),
+        *difflib.get_close_matches(entry_id[:NEAR_CHARS], ids[-500:], n=3),
+    ]
     hint = f"near it: {', '.join(near)}" if near else "see session.entries()"
     raise EntryNotFound(
         f"entry {shown(ref)} is not in session {shown(image.session_id)} "

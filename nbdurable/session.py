@@ -7,21 +7,25 @@ share its image and its activity; each has its own leaf.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from nbdurable import forking, starting
-from nbdurable.asking import Asking
+from nbdurable import forking, replaying, starting
+from nbdurable.annotating import Annotating
 from nbdurable.blocks import Json, Message
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
-from nbdurable.errors import EntryError, shown
+from nbdurable.errors import EntryError, RunError, shown
+from nbdurable.exploring import Exploring
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf
 from nbdurable.models.base import Model
 from nbdurable.origin import checked_session_id, new_session_id
 from nbdurable.planning import Ask, ContextUse, context_use, continued_leaf, prospective_view
 from nbdurable.references import LEAF, Reference, resolve, resolve_entry
+from nbdurable.replay import ReplayReport
 from nbdurable.run import Run
 from nbdurable.settings import ToolValue
 from nbdurable.stored import StoredEntry
@@ -38,7 +42,7 @@ Show = Literal["stream", "line"] | None
 SHOWN_WHOLE = 60  # entries at the end of the path whose full text a static tree may hold
 
 
-class Session(Asking):
+class Session(Exploring, Annotating):
     """One handle of a session; make it with `open`.
 
     Verbs may be called from any thread. What they return is immutable or a copy.
@@ -59,6 +63,8 @@ class Session(Asking):
     @property
     def leaf_id(self) -> str | None:
         """The entry the next append attaches to; None is the root."""
+        if not self._is_closed:
+            self.begin_cell()
         return self.leaf.id
 
     @property
@@ -86,7 +92,8 @@ class Session(Asking):
             self.image.entry(node.id) if node.id in shown_whole else node
             for node in self.image.tree.nodes
         ]
-        return session_html(nodes, self.leaf.id, title=self.id)
+        marks = self.image.annotations().marks()
+        return session_html(nodes, self.leaf.id, title=self.id, marks=marks)
 
     def __getitem__(self, ref: Reference) -> Entry:
         """Return the entry that a reference means, such as ``chat[12]``."""
@@ -105,6 +112,9 @@ class Session(Asking):
         """
         self.ready()
         target = resolve(self.image, ref, self.leaf.id)
+        if self.replay is not None:
+            self.put(target)
+            return
         if target == self.leaf.id and target == self.image.position:
             return
         self._branch_to(target, tells=True)
@@ -123,7 +133,7 @@ class Session(Asking):
     def resume(self) -> str | None:
         """Move the leaf to the stored position, which others may have moved; return it."""
         self.ready()
-        self.go_to(self.image.position)
+        self.put(self.image.position)
         return self.leaf.id
 
     def fork(self, session_id: str | None = None, at: Reference = LEAF) -> Session:
@@ -136,15 +146,24 @@ class Session(Asking):
         """
         self.ready()
         leaf_id = resolve(self.image, at, self.leaf.id)
-        child_id = new_session_id() if session_id is None else checked_session_id(session_id)
-        record = forking.fork(self.image, child_id, leaf_id)
-        child = starting.sibling_handle(self, record.id)
-        self.tell(
-            "session_forked",
-            session_id=record.id,
-            parent_session_id=self.id,
-            leaf_id=child.leaf_id,
-        )
+        if session_id is not None:
+            checked_session_id(session_id)
+        replay = self.replay
+        known = replaying.take_fork(self, replay, session_id, leaf_id) if replay else None
+        child_id = known or session_id or new_session_id()
+        if known is None:
+            forking.fork(self.image, child_id, leaf_id)
+        child = starting.sibling_handle(self, child_id)
+        if replay is not None:
+            replay.mark(child_id)
+            replaying.begin_child(self, child, leaf_id)
+        if known is None:
+            self.tell(
+                "session_forked",
+                session_id=child_id,
+                parent_session_id=self.id,
+                leaf_id=child.leaf_id,
+            )
         child.tell("session_init", leaf_id=child.leaf_id)
         return child
 
@@ -164,10 +183,7 @@ class Session(Asking):
             The summary failed or is empty; the tree is as it was.
         """
         self.ready()
-        entry = starting.compact(self, keep_turns, prompt, self.settings.override(model=model))
-        if entry is not None:
-            self.tell("session_compacted", leaf_id=entry.id, entry_id=entry.id)
-        return entry
+        return starting.compact(self, keep_turns, prompt, self.settings.override(model=model))
 
     # -- appending -----------------------------------------------------------------------------
 
@@ -187,7 +203,16 @@ class Session(Asking):
                     "give it to run()"
                 )
         self.ready(moves=not all(isinstance(draft, CustomEntry) for draft in drafts))
-        stored = tuple(self.image.append(drafts, self.leaf)) if drafts else ()
+        if not drafts:
+            return ()
+        if self.replay is not None:
+            found = replaying.take_appended(self, self.replay, "append", drafts, self.leaf.id)
+            if found is not None:
+                return found
+            if self.image.foreground is None:
+                self.settle()
+        stored = tuple(self.image.append(drafts, self.leaf))
+        self.wrote(stored)
         if self.image.position == self.leaf.id:
             self.seen_position = self.leaf.id
         return stored
@@ -227,7 +252,7 @@ class Session(Asking):
         """Return what the model reads of the path to the leaf: the model view."""
         self.fresh()
         path = self.image.path(self.leaf.id)
-        return self.settings.view(path).messages
+        return self.settings.view(path, self.image.views).messages
 
     def transcript(self) -> list[Entry]:
         """Return what people read of the path to the leaf: all but meta and ephemeral entries."""
@@ -253,6 +278,56 @@ class Session(Asking):
         ask = Ask(kind="run", input=drafts, leaf_id=start)
         view = prospective_view(self.image, settings, ask)
         return settings.model.describe(settings.request(view.messages))
+
+    def replay_report(self) -> ReplayReport:
+        """Return which calls of this handle the record has answered, and what was made anew.
+
+        Raises
+        ------
+        RunError
+            The session was opened without ``replay=``.
+        """
+        if self.replay is None:
+            raise RunError(
+                f"session {shown(self.id)} was opened without replay, so there is nothing to "
+                "report; open it with replay=True"
+            )
+        return self.replay.report()
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        at: Reference = None,
+        redact: Callable[[str], str] | None = None,
+    ) -> Path:
+        """Write the session to a file, which is replaced as a whole; return its path.
+
+        Parameters
+        ----------
+        path : path
+            The file. One that is there must be empty or of the same format.
+        format : str, optional
+            A format's name; by default the suffix says it. ``"jsonl"`` holds a session without
+            loss: `nb.load` imports it, `nb.open` takes it for a store. ``"dpo"`` holds pairs of
+            a better and a worse answer, from `prefer` and `rate`, in OpenAI's form.
+        at : reference, optional
+            Write only the path to this entry, with what belongs to it; by default all.
+        redact : callable, optional
+            Takes each text that somebody said and returns what stands in its place.
+
+        Raises
+        ------
+        ValueError
+            No such format.
+        StoreError
+            The file is there and is something else, or cannot be written; it is as it was.
+        """
+        from nbdurable import formats
+
+        self.fresh()
+        leaf_id = resolve(self.image, at, self.leaf.id)
+        return formats.export(self.image, path, format, leaf_id=leaf_id, redact=redact)
 
     def context(self) -> ContextUse:
         """Return the tokens of what the model reads at the leaf, by entry, against its limit."""

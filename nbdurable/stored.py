@@ -12,6 +12,8 @@ import json
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from nbdurable.blocks import Json
+
 Outcome = Literal["done", "max_steps", "error", "aborted"]
 
 
@@ -169,6 +171,12 @@ class Annotation:
     note: str | None = None
     counter: int = 0
 
+    @property
+    def value(self) -> Json:
+        """What it says: a text, a number, a bool, None where it takes back, or any JSON."""
+        value: Json = json.loads(self.value_json)
+        return value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentRecord:
@@ -180,6 +188,26 @@ class ExperimentRecord:
     plan_json: str
     created_at: int
     counter: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What is stored together with entries, in one transaction.
+
+    ``contexts`` may be known to the store already. Ends are those of ``runs``, or of runs stored
+    before. A ``seq`` of entries and moves is one of where they came from: it tells which came
+    first, and the store numbers them afresh in that order.
+    """
+
+    moves: tuple[Move, ...] = ()
+    runs: tuple[RunRecord, ...] = ()
+    ends: tuple[RunEnd, ...] = ()
+    contexts: tuple[Context, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    experiments: tuple[ExperimentRecord, ...] = ()
+
+
+NOTHING = Beside()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from nbdurable.annotations import Marks
 from nbdurable.entries import Entry
 from nbdurable.events import Event
 from nbdurable.ids import as_datetime
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _DIM, _BOLD, _RED, _PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[0m"
 _PROGRESS_S = 0.1
+MIN_PREVIEW = 16  # cells
 
 
 def has_colour(out: TextIO) -> bool:
@@ -225,14 +227,12 @@ class TreeView:
         number = f"#{line.row.n}" if line.row.n is not None else "#?"
         rail = "│ " * line.indent
         head = f"{number:>{self._digits + 1}} {rail}{_sign(line)} {_role(line):<9} "
-        tail = _tail(line, show_id=self._show_ids)
         preview = Text(line.row.preview or "(no text)", no_wrap=True)
-        # on a narrow screen the text is worth more than the figures
-        room = width - cell_len(head) - cell_len(tail) - 2
-        if room < 16:
-            shown_id = [line.row.id] if self._show_ids else []
-            tail = " ".join([*_marks(line), *shown_id])
-            room = max(width - cell_len(head) - cell_len(tail) - 2, 8)
+        free = width - cell_len(head) - 2
+        # on a narrow screen the text is worth more than the figures, then more than the tags
+        tails = _tails(line, show_id=self._show_ids)
+        tail = next((tail for tail in tails if free - cell_len(tail) >= MIN_PREVIEW), tails[-1])
+        room = max(free - cell_len(tail), MIN_PREVIEW // 2)
         preview.truncate(room, overflow="ellipsis")
         gap = " " * max(width - cell_len(head) - preview.cell_len - cell_len(tail), 2)
         text = Text(no_wrap=True, overflow="crop", end="\n")
@@ -265,10 +265,19 @@ def _marks(line: Line) -> list[str]:
     return marks + (["← leaf"] if line.is_leaf else [])
 
 
-def _tail(line: Line, *, show_id: bool) -> str:
+def _tails(line: Line, *, show_id: bool) -> list[str]:
+    """Return what may follow the text, the fullest first."""
+    tags = [f"[{tag}]" for tag in line.tags]
+    shown_id = [line.row.id] if show_id else []
+    short = [*_marks(line), *shown_id]
+    full = "  ".join([*tags, *_marks(line), _figures(line, show_id=show_id)])
+    return [full, " ".join([*tags, *short]), " ".join(short)]
+
+
+def _figures(line: Line, *, show_id: bool) -> str:
     row = line.row
     when = f"{as_datetime(row.created_at):%Y-%m-%d %H:%M}" if row.created_at is not None else None
-    figures = joined(
+    return joined(
         (
             model_name(row.model) if row.model else None,
             None if row.tokens is None else count(row.tokens, "token"),
@@ -278,7 +287,6 @@ def _tail(line: Line, *, show_id: bool) -> str:
             row.id if show_id else None,
         )
     )
-    return "  ".join([*_marks(line), figures])
 
 
 def render_tree(
@@ -287,6 +295,7 @@ def render_tree(
     *,
     title: str = "",
     show_ids: bool = False,
+    marks: Mapping[str, Marks] | None = None,
 ) -> TreeView:
     """Return a session's tree for ``rich.print``: one line per entry, only forks indent.
 
@@ -303,6 +312,8 @@ def render_tree(
         The session's name; its counts are added.
     show_ids : bool
         Add each entry's id.
+    marks : mapping, optional
+        Labels and ratings by entry id, shown in brackets.
     """
-    lines = outline(entries, leaf_id)
+    lines = outline(entries, leaf_id, marks)
     return TreeView(lines, heading(title, lines) if title else "", show_ids=show_ids)

@@ -301,11 +301,11 @@ def test_a_fork_is_one_call_of_the_store() -> None:
 
     class Failing(MemoryStore):
         def create_session(
-            self, session: SessionRecord, entries: object = ()
+            self, session: SessionRecord, entries: object = (), **beside: object
         ) -> tuple[StoredEntry, ...]:
             if session.id == "child":
                 raise nb.errors.StoreError("the disk is full; free some space")
-            return super().create_session(session, entries)  # type: ignore[arg-type]
+            return super().create_session(session, entries, **beside)  # type: ignore[arg-type]
 
         def append(self, session_id: str, *args: object, **kwargs: object) -> object:  # type: ignore[override]
             assert session_id != "child", "a copy in pieces"

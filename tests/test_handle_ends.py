@@ -181,6 +181,27 @@ def test_a_fork_of_the_process_is_refused_by_every_verb(place: str) -> None:
     assert last == "0 2", done.stderr
 
 
+# B65
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_of_the_process_is_refused_to_wait_for_a_run_of_its_parent() -> None:
+    done = run_script(
+        "chat = nb.open('s', store='s.duckdb', model='local')\n" + HALF + "pid = os.fork()\n"
+        "if not pid:\n"
+        "    try:\n"
+        "        run.wait(20)\n"
+        "    except nb.errors.RunError as exc:\n"
+        "        print(exc, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.waitpid(pid, 0)\n"
+        "run.cancel()\n"
+        "print(run.wait().outcome)\n"
+    )
+
+    told, outcome = done.stdout.splitlines()
+    assert "has no part in it; wait for it there" in told
+    assert outcome == "aborted", done.stderr
+
+
 # B65 B54
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_fork_in_mid_run_ends_at_once_and_leaves_the_run() -> None:

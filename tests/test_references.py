@@ -212,7 +212,7 @@ def test_a_list_that_is_changed_changes_nothing(chat: nb.Session, verb: str) -> 
 def test_a_tree_that_grows_is_a_copy(chat: nb.Session) -> None:
     chat.run("q", show=None)
     mine = chat.tree()
-    row = dataclasses.replace(mine.nodes[0], id="mine", n=99)
+    row = mine.nodes[0]._replace(id="mine", n=99)
 
     mine.add([row])
 

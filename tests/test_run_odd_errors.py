@@ -20,6 +20,13 @@ from nbdurable.stores.memory import MemoryStore
 PATIENCE_S = 20.0  # before a run that never ends fails its test
 
 
+class Mute(Exception):
+    """An error that has no text to give."""
+
+    def __str__(self) -> str:
+        raise LookupError("no text")
+
+
 class Odd(BaseException):
     """What a library of the user may raise."""
 
@@ -87,6 +94,38 @@ def test_a_model_that_raises_no_exception_proper_ends_its_run(
     with pytest.raises(nb.errors.ModelError, match=f"failed: {kind.__name__}"):
         run.wait()
     assert chat.transcript()[-1].message.text == "part"
+
+
+# B22
+def test_an_error_whose_text_fails_does_not_cost_the_partial_answer(store: Store) -> None:
+    chat = nb.open("s", store=store, model=ScriptedModel(["part", Mute()]))
+
+    with pytest.raises(nb.errors.ModelError, match="failed: Mute: <Mute: its text failed with"):
+        chat.run("q")
+
+    assert chat.transcript()[-1].text == "part"  # type: ignore[attr-defined]
+
+
+# B22 B64
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("bad\r\n\u2028luck\x1b[31m", "ValueError: bad luck[31m"),
+        ("half \ud800", "ValueError: half"),
+        ("long " * 10_000, "ValueError: long long"),
+    ],
+)
+def test_the_text_of_anothers_error_is_one_line_that_can_be_sent(
+    store: Store, text: str, shown: str
+) -> None:
+    chat = nb.open("s", store=store, model=ScriptedModel(["part", ValueError(text)]))
+
+    with pytest.raises(nb.errors.ModelError) as caught:
+        chat.run("q")
+
+    told = str(caught.value)
+    assert shown in told and told.encode() and len(told) < 1_100
+    assert chat.runs()[0].error == told
 
 
 # B27

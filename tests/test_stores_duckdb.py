@@ -17,7 +17,7 @@ from nbdurable.errors import (
     StoreError,
 )
 from nbdurable.ids import IdMaker
-from nbdurable.stored import Annotation, SessionRecord, digest_of
+from nbdurable.stored import NOTHING, Annotation, SessionRecord, digest_of
 from nbdurable.stores.base import Store
 from nbdurable.stores.conformance import StoreContract, chain, contents, stored
 from nbdurable.stores.duckdb import DuckDBStore
@@ -151,7 +151,7 @@ def test_a_value_that_fails_a_shared_transaction_fails_its_call_alone(store: Duc
 
     def queue_three(plans: Plans, batch: Batch) -> list[_Op]:
         ops = [
-            _Op(lambda plans, batch, entry=entry: plans.append(batch, "s", [entry], None, None))
+            _Op(lambda plans, batch, entry=entry: plans.append(batch, "s", [entry], NOTHING))
             for entry in given
         ]
         for op in ops:

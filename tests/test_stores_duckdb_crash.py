@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nbdurable.errors import StoreError, StoreLocked
-from nbdurable.stored import SessionRecord
+from nbdurable.stored import NOTHING, SessionRecord
 from nbdurable.stores.conformance import chain, stored
 from nbdurable.stores.duckdb import DuckDBStore
 from nbdurable.stores.duckdb.batch import Batch
@@ -199,7 +199,7 @@ def test_an_interrupt_reaches_the_caller_and_does_not_tear_its_append(tmp_path: 
     def interrupted(plans: Plans, batch: Batch) -> object:
         signal.pthread_kill(main, signal.SIGINT)
         assert was_told.wait(30)
-        return plans.append(batch, "s", given, None, None)
+        return plans.append(batch, "s", given, NOTHING)
 
     with pytest.raises(KeyboardInterrupt):
         store._core.writer.run(interrupted)

@@ -4,6 +4,7 @@ import os
 import re
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -54,6 +55,22 @@ def test_a_closed_store_is_one_file(path: Path) -> None:
     closed_store(path)
 
     assert os.listdir(path.parent) == ["chats.duckdb"]
+
+
+# B15
+def test_no_progress_is_drawn_on_standard_output() -> None:
+    """DuckDB draws it where Python runs no script, which a notebook has in common with ``-c``."""
+    program = """
+from nbdurable.stores.duckdb import instances
+query = "select current_setting('enable_progress_bar')"
+print(instances.take().execute(query).fetchall())
+"""
+
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert said.stdout == "[(False,)]\n"
 
 
 # B62

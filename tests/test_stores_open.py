@@ -48,9 +48,12 @@ def test_opening_again_shares_until_the_last_close(tmp_path: Path) -> None:
         second.load_session("s")
 
 
-def test_a_jsonl_file_is_refused_for_now(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="cannot be opened as a store yet; give a path"):
+# B1
+def test_a_recording_that_is_not_there_is_refused_and_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"a\.jsonl' is not there .*; give the path of a rec"):
         open_store(tmp_path / "a.jsonl")
+
+    assert list(tmp_path.glob("*.jsonl")) == []
 
 
 # B69

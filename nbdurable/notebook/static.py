@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from nbdurable.annotations import Marks
 from nbdurable.entries import Entry
 from nbdurable.notebook.markdown import to_html
 from nbdurable.notebook.page import page, plain
@@ -24,7 +25,11 @@ _OPEN_UP_TO = 40  # a tree of no more lines shows its side branches unfolded
 
 
 def session_html(
-    entries: Iterable[Entry | StoredEntry], leaf_id: str | None, *, title: str = ""
+    entries: Iterable[Entry | StoredEntry],
+    leaf_id: str | None,
+    *,
+    title: str = "",
+    marks: Mapping[str, Marks] | None = None,
 ) -> str:
     """Return a session's tree as nested lists, with the texts of the newest entries on the path.
 
@@ -36,6 +41,8 @@ def session_html(
         The active leaf.
     title : str
         The session's name.
+    marks : mapping, optional
+        Labels and ratings by entry id.
 
     Returns
     -------
@@ -44,7 +51,7 @@ def session_html(
         to the leaf comes first, then what is newest.
     """
     listed = list(entries)
-    lines = outline(listed, leaf_id)
+    lines = outline(listed, leaf_id, marks)
     texts = {entry.id: text for entry in listed if (text := _text(entry))}
     head = f"<div><b>{plain(heading(title, lines))}</b></div>"
     items = _fitting(lines, texts)
@@ -111,7 +118,7 @@ def _line_html(line: Line, text: str) -> str:
     label = (
         f"{'◆' if line.is_leaf else '●' if line.on_path else '○'} "
         f'<span class="nbd-dim">{plain(name)}</span> <bdi>{strong}</bdi> '
-        f'<span class="nbd-dim">{plain(_figures(line))}</span>'
+        f'{_tags_html(line)}<span class="nbd-dim">{plain(_figures(line))}</span>'
     )
     cls = "" if line.on_path else ' class="nbd-off"'
     if len(text) <= len(row.preview) and "\n" not in text.strip():
@@ -121,6 +128,10 @@ def _line_html(line: Line, text: str) -> str:
     is_open = " open" if line.is_leaf else ""
     body = to_html(text[:_BODY_CHARS]) + more
     return f"<li{cls}><details{is_open}><summary>{label}</summary><div>{body}</div></details></li>"
+
+
+def _tags_html(line: Line) -> str:
+    return "".join(f'<bdi class="nbd-tag">[{plain(tag)}]</bdi> ' for tag in line.tags)
 
 
 def _place(line: Line) -> str:

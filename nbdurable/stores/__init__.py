@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nbdurable.errors import StoreError, shown
 from nbdurable.stores.base import Store
+from nbdurable.wire import is_repaired
 
 __all__ = ["Store", "open_store", "release_store"]
 
@@ -26,8 +27,9 @@ def open_store(where: Store | str | os.PathLike[str]) -> Store:
     Parameters
     ----------
     where : Store or path
-        A path to a DuckDB file, which is made when missing; ``":memory:"`` for a fresh memory
-        store; or a store, which is returned as it is.
+        A path to a DuckDB file, which is made when missing; a ``.jsonl`` that `Session.export`
+        wrote, which is loaded and never written; ``":memory:"`` for a fresh memory store; or a
+        store, which is returned as it is.
 
     Raises
     ------
@@ -42,7 +44,7 @@ def open_store(where: Store | str | os.PathLike[str]) -> Store:
             )
         key = _key_of(where)
         return _hold(key, lambda: where) if key else where
-    text = os.fspath(where)
+    text = _checked_path(os.path.expanduser(os.fspath(where)))
     if text == ":memory:":
         from nbdurable.stores.memory import MemoryStore
 
@@ -74,14 +76,29 @@ def _key_of(store: Store) -> str:
 def _hold(key: str, make: Callable[[], Store]) -> Store:
     with _lock:
         store, holders = _held.get(key) or (make(), 0)
+        if holders and (check_place := getattr(store, "check_place", None)):
+            check_place()  # else what is opened and what is at the path are two things
         _held[key] = (store, holders + 1)
         return store
 
 
 def _open_file(path: str) -> Store:
+    if path.endswith(".jsonl"):
+        from nbdurable.stores.jsonl import RecordingStore
+
+        return RecordingStore(path)
     from nbdurable.stores.duckdb import DuckDBStore
 
     return DuckDBStore(Path(path))
+
+
+def _checked_path(text: str) -> str:
+    if not text or "\0" in text or is_repaired(text):
+        raise StoreError(
+            f"store path {shown(text)} cannot be used; give text that is not empty and has "
+            "neither NUL nor half a character"
+        )
+    return text
 
 
 def _refuse_unbuilt(text: str) -> None:
@@ -89,9 +106,4 @@ def _refuse_unbuilt(text: str) -> None:
         kind = text.partition("://")[0]
         raise StoreError(
             f"store address of kind {shown(kind)} cannot be opened yet; give the path of a file"
-        )
-    if text.endswith(".jsonl"):
-        raise StoreError(
-            f"file {shown(text)} cannot be opened as a store yet; "
-            "give a path that ends in '.duckdb'"
         )

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from nbdurable.stored import (
+    NOTHING,
     Annotation,
+    Beside,
     Context,
     ExperimentRecord,
     Move,
@@ -41,16 +43,23 @@ class Store(Protocol):
     # -- sessions ------------------------------------------------------------------------------
 
     def create_session(
-        self, session: SessionRecord, entries: Sequence[StoredEntry] = ()
+        self,
+        session: SessionRecord,
+        entries: Sequence[StoredEntry] = (),
+        *,
+        beside: Beside = NOTHING,
     ) -> tuple[StoredEntry, ...]:
-        """Create a session with its first entries, in one transaction; return them as stored.
+        """Create a session with what it holds, in one transaction; return the entries as stored.
+
+        Entries and moves keep their order, and merge by the ``seq`` they came with, an entry
+        first where that is equal; so a move later than the last entry stays later (B3).
 
         Raises
         ------
         SessionExists
             The id is taken; nothing was written.
-        EntryError
-            The id is empty or holds NUL (B9), or an entry is refused as by `append`.
+        EntryError, EntryNotFound
+            The id is empty or holds NUL (B9), or something is refused as by `append`.
         """
 
     def load_session(self, session_id: str) -> SessionRecord:
@@ -68,8 +77,9 @@ class Store(Protocol):
         *,
         start: RunRecord | None = None,
         end: RunEnd | None = None,
+        beside: Beside = NOTHING,
     ) -> tuple[StoredEntry, ...]:
-        """Store entries, a run's start and a run's end, all or nothing; return them as stored.
+        """Store entries, a run's start and end, and more, all or nothing; return the entries.
 
         The store assigns ``seq``, ``n``, ``depth``, ``digest`` and resolves ``moves_leaf`` None.
         A parent is an entry of the session, or one earlier in the same call. Calling again with
@@ -82,6 +92,9 @@ class Store(Protocol):
         EntryError
             A duplicate id in the whole store, a parent that is not in the session (B60), a record
             of another session, a run started twice or ended unstarted; nothing was written.
+        EntryNotFound
+            A move or an annotation in `beside` is to an entry that is not in the session; nothing
+            was written.
         """
 
     def load_entries(self, session_id: str, after_n: int = 0) -> list[StoredEntry]:

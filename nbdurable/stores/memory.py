@@ -16,7 +16,6 @@ from dataclasses import replace
 from operator import attrgetter
 
 from nbdurable.errors import (
-    EntryError,
     EntryNotFound,
     SessionExists,
     SessionNotFound,
@@ -25,7 +24,9 @@ from nbdurable.errors import (
     shown,
 )
 from nbdurable.stored import (
+    NOTHING,
     Annotation,
+    Beside,
     Context,
     ExperimentRecord,
     Move,
@@ -36,6 +37,7 @@ from nbdurable.stored import (
     SpoolDraft,
     StoredEntry,
 )
+from nbdurable.stores.beside import check_beside, in_order, runs_named, with_run
 from nbdurable.stores.memory_session import SessionRows, check_session_id
 
 _seq_of = attrgetter("seq")
@@ -73,9 +75,13 @@ class MemoryStore:
     # -- sessions ------------------------------------------------------------------------------
 
     def create_session(
-        self, session: SessionRecord, entries: Sequence[StoredEntry] = ()
+        self,
+        session: SessionRecord,
+        entries: Sequence[StoredEntry] = (),
+        *,
+        beside: Beside = NOTHING,
     ) -> tuple[StoredEntry, ...]:
-        """Create a session with its first entries, all or nothing."""
+        """Create a session with what it holds, all or nothing."""
         with self._open():
             check_session_id(session.id)
             if session.id in self._sessions:
@@ -84,9 +90,8 @@ class MemoryStore:
                     "open it by its id, or choose another id"
                 )
             made = SessionRows(session, created_after=self._seq, ordinal=len(self._sessions))
-            completed = made.completed(entries, self._seq, self._home)
+            completed = self._add(made, entries, beside)
             self._sessions[session.id] = made
-            self._keep(made, completed)
             return completed
 
     def load_session(self, session_id: str) -> SessionRecord:
@@ -109,21 +114,12 @@ class MemoryStore:
         *,
         start: RunRecord | None = None,
         end: RunEnd | None = None,
+        beside: Beside = NOTHING,
     ) -> tuple[StoredEntry, ...]:
-        """Store entries, a run's start and a run's end, all or nothing."""
+        """Store entries, a run's start and end, and more, all or nothing."""
         with self._open():
             session = self._session(session_id)
-            if start is not None:
-                self._check_start(start, session_id)
-            if end is not None:
-                self._check_end(end, session_id, start)
-            completed = session.completed(entries, self._seq, self._home)
-            if start is not None:
-                self._keep_start(session, start)
-            self._keep(session, completed)
-            if end is not None:
-                self._ends.setdefault(end.run_id, end)
-            return completed
+            return self._add(session, entries, with_run(beside, start, end))
 
     def load_entries(self, session_id: str, after_n: int = 0) -> list[StoredEntry]:
         """Return the session's entries with ``n`` above `after_n`, by ``seq``."""
@@ -151,8 +147,7 @@ class MemoryStore:
             move = Move(
                 session_id=session_id, entry_id=entry_id, seq=self._seq, created_at=created_at
             )
-            session.moves.append(move)
-            session.position = entry_id
+            session.keep_move(move)
             return move
 
     def load_moves(self, session_id: str, after_seq: int = 0) -> list[Move]:
@@ -184,15 +179,7 @@ class MemoryStore:
         """Store annotations, all or nothing; return them with their counters."""
         with self._open():
             sessions = [self._session(annotation.session_id) for annotation in annotations]
-            first = self._annotation_count + 1
-            counted = tuple(
-                replace(annotation, counter=counter)
-                for counter, annotation in enumerate(annotations, first)
-            )
-            self._annotation_count += len(counted)
-            for session, annotation in zip(sessions, counted, strict=True):
-                session.annotations.append(annotation)
-            return counted
+            return tuple(map(self._keep_annotation, sessions, annotations))
 
     def load_annotations(self, session_id: str, after: int = 0) -> list[Annotation]:
         """Return the session's annotations with a counter above `after`, in order."""
@@ -206,17 +193,12 @@ class MemoryStore:
         """Store a run's start alone, with its context when that is new."""
         with self._open():
             session = self._session(run.session_id)
-            self._check_start(run, run.session_id)
-            if context is not None:
-                self._contexts.setdefault(context.digest, context)
-            self._keep_start(session, run)
+            self._add(session, (), with_run(NOTHING, run, context=context))
 
     def end_run(self, end: RunEnd) -> None:
         """Store a run's end alone; a run that has one keeps the first."""
         with self._open():
-            self._session(end.session_id)
-            self._check_end(end, end.session_id, None)
-            self._ends.setdefault(end.run_id, end)
+            self._add(self._session(end.session_id), (), with_run(NOTHING, end=end))
 
     def load_runs(self, session_id: str) -> list[tuple[RunRecord, RunEnd | None]]:
         """Return the session's runs in the order they started, each with its end if any."""
@@ -242,11 +224,7 @@ class MemoryStore:
     def save_experiment(self, experiment: ExperimentRecord) -> ExperimentRecord:
         """Store a plan; return it with its counter."""
         with self._open():
-            session = self._session(experiment.session_id)
-            self._experiment_count += 1
-            counted = replace(experiment, counter=self._experiment_count)
-            session.experiments.append(counted)
-            return counted
+            return self._keep_experiment(self._session(experiment.session_id), experiment)
 
     def load_experiments(self, session_id: str, after: int = 0) -> list[ExperimentRecord]:
         """Return the session's plans with a counter above `after`, in order."""
@@ -306,37 +284,48 @@ class MemoryStore:
             )
         return session
 
-    def _check_start(self, run: RunRecord, session_id: str) -> None:
-        _check_run_session(run.id, run.session_id, session_id)
-        if run.id in self._runs:
-            home = self._runs[run.id].session_id
-            raise EntryError(
-                f"run {shown(run.id)} is already in session {shown(home)}; give it a new id"
-            )
-
-    def _check_end(self, end: RunEnd, session_id: str, start: RunRecord | None) -> None:
-        _check_run_session(end.run_id, end.session_id, session_id)
-        run = start if start and start.id == end.run_id else self._runs.get(end.run_id)
-        if run is None or run.session_id != session_id:
-            raise EntryError(
-                f"run {shown(end.run_id)} was not started in session {shown(session_id)}; "
-                "store its start first"
-            )
-
-    def _keep_start(self, session: SessionRows, run: RunRecord) -> None:
-        self._runs[run.id] = run
-        session.runs.append(run)
-
-    def _keep(self, session: SessionRows, completed: Sequence[StoredEntry]) -> None:
-        for entry in completed:
-            self._home[entry.id] = entry.session_id
-            session.keep(entry)
-        self._seq += len(completed)
-
-
-def _check_run_session(run_id: str, given: str, session_id: str) -> None:
-    if given != session_id:
-        raise EntryError(
-            f"run {shown(run_id)} is of session {shown(given)}, not of {shown(session_id)}; "
-            "store it in its own session"
+    def _add(
+        self, session: SessionRows, entries: Sequence[StoredEntry], beside: Beside
+    ) -> tuple[StoredEntry, ...]:
+        """Check entries and what goes with them, then keep it all; return the entries."""
+        completed, moves = session.completed(entries, self._seq, self._home, beside.moves)
+        fresh = {entry.id for entry in completed} if beside.annotations else ()
+        check_beside(
+            beside,
+            session.record.id,
+            lambda entry_id: entry_id in fresh or entry_id in session.depths,
+            {id: self._runs[id].session_id for id in runs_named(beside) if id in self._runs},
         )
+        for context in beside.contexts:
+            self._contexts.setdefault(context.digest, context)
+        for run in beside.runs:
+            self._runs[run.id] = run
+            session.runs.append(run)
+        for row in in_order(completed, moves):
+            if isinstance(row, Move):
+                session.keep_move(row)
+            else:
+                self._home[row.id] = row.session_id
+                session.keep(row)
+        self._seq += len(completed) + len(moves)
+        for end in beside.ends:
+            self._ends.setdefault(end.run_id, end)
+        for annotation in beside.annotations:
+            self._keep_annotation(session, annotation)
+        for experiment in beside.experiments:
+            self._keep_experiment(session, experiment)
+        return completed
+
+    def _keep_annotation(self, session: SessionRows, annotation: Annotation) -> Annotation:
+        self._annotation_count += 1
+        counted = replace(annotation, counter=self._annotation_count)
+        session.annotations.append(counted)
+        return counted
+
+    def _keep_experiment(
+        self, session: SessionRows, experiment: ExperimentRecord
+    ) -> ExperimentRecord:
+        self._experiment_count += 1
+        counted = replace(experiment, counter=self._experiment_count)
+        session.experiments.append(counted)
+        return counted

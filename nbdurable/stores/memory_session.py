@@ -8,7 +8,7 @@ so that neither walks the rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nbdurable.errors import EntryError, shown
 from nbdurable.stored import (
@@ -21,6 +21,7 @@ from nbdurable.stored import (
     StoredEntry,
     digest_of,
 )
+from nbdurable.stores.beside import in_order, no_target
 
 
 @dataclass(slots=True)
@@ -49,9 +50,13 @@ class SessionRows:
         return len(self.entries) + beside
 
     def completed(
-        self, entries: Sequence[StoredEntry], last_seq: int, homes: Mapping[str, str]
-    ) -> tuple[StoredEntry, ...]:
-        """Return `entries` with the columns a store assigns; change nothing.
+        self,
+        entries: Sequence[StoredEntry],
+        last_seq: int,
+        homes: Mapping[str, str],
+        moves: Sequence[Move] = (),
+    ) -> tuple[tuple[StoredEntry, ...], tuple[Move, ...]]:
+        """Return entries and moves with the columns a store assigns; change nothing.
 
         Parameters
         ----------
@@ -61,16 +66,27 @@ class SessionRows:
             The store's newest ``seq``.
         homes : mapping
             The session id of every entry id in the store.
+        moves : sequence of Move
+            Stored with the entries, where their ``seq`` says.
 
         Raises
         ------
         EntryError
             An entry of another session, a duplicate id, or a parent not in this session (B60).
+        EntryNotFound
+            A move to an entry that is not there when its turn comes.
         """
         position = self.position
         earlier: dict[str, int] = {}
-        rows = []
-        for i, entry in enumerate(entries, 1):
+        rows: list[StoredEntry] = []
+        moved: list[Move] = []
+        for seq, entry in enumerate(in_order(entries, moves), last_seq + 1):
+            if isinstance(entry, Move):
+                position = entry.entry_id
+                if not (position is None or position in earlier or position in self.depths):
+                    raise no_target(f"entry {shown(position)} of a move", self.record.id)
+                moved.append(replace(entry, seq=seq))
+                continue
             self._check(entry, earlier, homes)
             parent_id, moves_leaf = entry.parent_id, entry.moves_leaf
             depth = 1
@@ -81,10 +97,10 @@ class SessionRows:
                 moves_leaf = parent_id == position
             if moves_leaf:
                 position = entry.id
-            n = len(self.entries) + i
-            row = entry._replace(seq=last_seq + i, n=n, depth=depth, moves_leaf=moves_leaf)
+            n = len(self.entries) + len(rows) + 1
+            row = entry._replace(seq=seq, n=n, depth=depth, moves_leaf=moves_leaf)
             rows.append(row._replace(digest=digest_of(row)))
-        return tuple(rows)
+        return tuple(rows), tuple(moved)
 
     def _check(
         self, entry: StoredEntry, earlier: Mapping[str, int], homes: Mapping[str, str]
@@ -120,6 +136,11 @@ class SessionRows:
         if row.model is not None:
             self.models.setdefault(row.model)
         self.cost_usd += row.cost_usd or 0.0
+
+    def keep_move(self, move: Move) -> None:
+        """Store a move."""
+        self.moves.append(move)
+        self.position = move.entry_id
 
     def recency(self) -> tuple[int, int]:
         """Return a key that grows with each use of a session: by ``seq``, never by time (B4)."""

@@ -10,7 +10,16 @@ from pathlib import Path
 from hypothesis import Phase, settings
 
 from nbdurable.errors import EntryError, SessionNotFound
-from nbdurable.stored import Annotation, Move, RunEnd, RunRecord, StoredEntry
+from nbdurable.stored import (
+    NOTHING,
+    Annotation,
+    Beside,
+    Move,
+    RunEnd,
+    RunRecord,
+    SessionRecord,
+    StoredEntry,
+)
 from nbdurable.stores.conformance import StoreContract
 from nbdurable.stores.memory import MemoryStore
 
@@ -83,6 +92,18 @@ class CutsTexts(MemoryStore):
     ) -> tuple[StoredEntry, ...]:
         cut = [replace(entry, payload=entry.payload[:100_000]) for entry in entries]
         return super().append(session_id, cut, start=start, end=end)
+
+
+class CreatesInPieces(MemoryStore):
+    def create_session(
+        self,
+        session: SessionRecord,
+        entries: Sequence[StoredEntry] = (),
+        *,
+        beside: Beside = NOTHING,
+    ) -> tuple[StoredEntry, ...]:
+        kept = super().create_session(session, entries)
+        return kept + super().append(session.id, beside=beside)
 
 
 class HandsOutItsList(MemoryStore):

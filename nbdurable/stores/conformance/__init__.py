@@ -34,6 +34,7 @@ pytest.register_assert_rewrite(
             "_runs",
             "_sessions",
             "_threads",
+            "_together",
             "_values",
         )
     )
@@ -54,6 +55,7 @@ from nbdurable.stores.conformance._random import RandomPromises  # noqa: E402
 from nbdurable.stores.conformance._runs import RunPromises  # noqa: E402
 from nbdurable.stores.conformance._sessions import SessionPromises  # noqa: E402
 from nbdurable.stores.conformance._threads import ThreadPromises  # noqa: E402
+from nbdurable.stores.conformance._together import TogetherPromises  # noqa: E402
 from nbdurable.stores.conformance._values import ValuePromises  # noqa: E402
 
 __all__ = ["StoreContract", "chain", "contents", "new_id", "position_of", "stored"]
@@ -66,6 +68,7 @@ class StoreContract(
     ValuePromises,
     RunPromises,
     BesidePromises,
+    TogetherPromises,
     ThreadPromises,
     LifePromises,
     RandomPromises,

@@ -40,6 +40,14 @@ class Core:
                 "open the store there"
             )
 
+    def check_place(self) -> None:
+        """Raise `StoreError` when the file at the path is not the one held here."""
+        if self.lease.is_misplaced():
+            raise StoreError(
+                f"store {self.path!r} was removed or replaced while this process has it open; "
+                "close all its sessions, or restart the kernel, and open it again"
+            )
+
     def close(self) -> None:
         """Finish what is queued, checkpoint and free the file."""
         self.writer.close()
@@ -58,6 +66,7 @@ def acquire(path: str, *, timeout_s: float) -> Core:
         if core is None:
             core = _cores[path] = Core(path, timeout_s=timeout_s)
         core.check_process()
+        core.check_place()
         core.handles += 1
         return core
 

@@ -28,6 +28,8 @@ def take() -> duckdb.DuckDBPyConnection:
             (_, connection), _spare = _spare, None
             return connection
     connection = duckdb.connect(":memory:", config=_CONFIG)
+    # Without a script, as in a notebook, DuckDB draws what takes over two seconds on stdout.
+    connection.execute("set enable_progress_bar = false")
     connection.execute("set checkpoint_on_detach = 'DISABLED'")
     connection.execute("pragma disable_checkpoint_on_shutdown")
     return connection

@@ -18,11 +18,12 @@ from pathlib import Path
 
 import duckdb
 
-from nbdurable.errors import StoreClosed, StoreError
+from nbdurable.errors import StoreClosed, StoreError, shown
 from nbdurable.stores.duckdb import faults, instances, schema
 from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION
 
 _log = logging.getLogger("nbdurable")
+_MOST_NAME_BYTES = 240  # systems take 255, of which "<name>.spool" and such need some
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.01, 0.1
 
 
@@ -41,6 +42,7 @@ class Lease:
         self._is_attached = False
         self._is_closed = False
         self._wal_seen = (0, 0)
+        self._file = (0, 0)
         self._base = instances.take()
 
     def open(self) -> None:
@@ -118,6 +120,31 @@ class Lease:
             self._checkpoint()
             self._release()
 
+    def check_files(self) -> None:
+        """Make sure that what is written can be found again; for the writer, between writes.
+
+        A write-ahead log that somebody removed is made up for by a checkpoint.
+
+        Raises
+        ------
+        StoreError
+            The file at the path is not the one that is attached.
+        """
+        if self.is_misplaced():
+            raise StoreError(
+                f"store {self.path!r} was removed or replaced while it was open; nothing was "
+                "written; put it back, or close all its sessions here and open it again"
+            )
+        seen = self._wal_seen[0]
+        if seen and seen != _identity(self.path + ".wal")[1]:
+            _log.warning("%r was removed while the store was open; made up for", self.path + ".wal")
+            self._base.execute(f"checkpoint {ALIAS}")
+            self.sync_name()
+
+    def is_misplaced(self) -> bool:
+        """Whether the attached file is no longer the one at the path."""
+        return self._is_attached and self._file != _identity(self.path)
+
     def wal_bytes(self) -> int:
         """Return the size of the write-ahead log in bytes; does not open it."""
         try:
@@ -155,6 +182,7 @@ class Lease:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LAST_RETRY_S)
         self._is_attached = True
+        self._file = _identity(self.path)
         self.generation += 1
 
     def _release(self) -> None:
@@ -164,8 +192,12 @@ class Lease:
 
     def _checkpoint(self) -> None:
         # So that after a close the one file is the whole store, whoever copies it.
-        if not self._is_attached or not self.wal_bytes():
+        if not self._is_attached or not (self.wal_bytes() or self._wal_seen[1]):
             return
+        if self.is_misplaced():
+            _log.warning("store %r was removed or replaced while it was open", self.path)
+            if _identity(self.path + ".wal")[1] not in (0, self._wal_seen[0]):
+                return  # a checkpoint would take away the log of the file there now
         try:
             self._base.execute(f"checkpoint {ALIAS}")
         except duckdb.Error as exc:
@@ -183,6 +215,15 @@ class Lease:
             self._base = instances.take()
 
 
+def _identity(path: str) -> tuple[int, int]:
+    """Return what names a file whatever it is called; zeros where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return (status.st_dev, status.st_ino)
+
+
 def _attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str = "") -> None:
     quoted = path.replace("'", "''")
     connection.execute(f"attach '{quoted}' as {ALIAS} (type duckdb{options})")
@@ -194,6 +235,18 @@ def _check_place(path: str) -> None:
         raise StoreError(f"folder {folder!r} of store {path!r} does not exist; create it first")
     if os.path.isdir(path):
         raise StoreError(f"store {path!r} is a folder; give the path of a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise StoreError(f"store {path!r} is no regular file; choose another path")
+    if os.name == "posix" and "\\" in path:
+        raise StoreError(
+            f"store {path!r} has a backslash in its path, which DuckDB takes for a folder; "
+            "choose another path"
+        )
+    if len(os.fsencode(os.path.basename(path))) > _MOST_NAME_BYTES:
+        raise StoreError(
+            f"store {shown(path)} has a name of more than {_MOST_NAME_BYTES} bytes, which leaves "
+            "no room for the names beside it; choose a shorter one"
+        )
     if os.path.exists(path) and os.path.getsize(path) == 0:
         raise StoreError(
             f"file {path!r} is empty, which is no DuckDB database; "

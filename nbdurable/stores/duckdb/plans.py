@@ -12,15 +12,15 @@ from dataclasses import replace
 from nbdurable.errors import EntryError, EntryNotFound, SessionExists, shown
 from nbdurable.stored import (
     Annotation,
+    Beside,
     Context,
     ExperimentRecord,
     Move,
-    RunEnd,
-    RunRecord,
     SessionRecord,
     StoredEntry,
     digest_of,
 )
+from nbdurable.stores.beside import check_beside, in_order, no_target, runs_named
 from nbdurable.stores.duckdb.batch import Batch
 from nbdurable.stores.duckdb.state import SessionState, State, check_entry_id
 from nbdurable.stores.memory_session import check_session_id
@@ -36,9 +36,13 @@ class Plans:
     # -- sessions and entries ------------------------------------------------------------------
 
     def create_session(
-        self, batch: Batch, session: SessionRecord, entries: Sequence[StoredEntry]
+        self,
+        batch: Batch,
+        session: SessionRecord,
+        entries: Sequence[StoredEntry],
+        beside: Beside,
     ) -> tuple[StoredEntry, ...]:
-        """Stage a session with its first entries."""
+        """Stage a session with what it holds."""
         check_session_id(session.id)
         if self._state.has_session(session.id):
             raise SessionExists(
@@ -46,36 +50,22 @@ class Plans:
                 "open it by its id, or choose another id"
             )
         made = SessionState(session.id)
-        completed = self._completed(session.id, made, entries)
+        completed = self._completed(session.id, made, entries, beside)
         created_after = self._state.last("seq")
         counter = self._state.advance("sessions")
         batch.stage("sessions", session, counter=counter, created_after=created_after)
         self._state.add_session(session.id, made)
-        self._keep(batch, made, completed)
-        return completed
+        self._keep(batch, made, *completed, beside)
+        return completed[0]
 
     def append(
-        self,
-        batch: Batch,
-        session_id: str,
-        entries: Sequence[StoredEntry],
-        start: RunRecord | None,
-        end: RunEnd | None,
+        self, batch: Batch, session_id: str, entries: Sequence[StoredEntry], beside: Beside
     ) -> tuple[StoredEntry, ...]:
-        """Stage entries, a run's start and a run's end."""
+        """Stage entries and what goes with them."""
         session = self._session(session_id)
-        if start is not None:
-            self._check_start(start, session_id)
-        if end is not None:
-            self._check_end(end, session_id, start)
-        ends = end is not None and not self._has_end(end)
-        completed = self._completed(session_id, session, entries)
-        if start is not None:
-            self._keep_start(batch, start)
-        self._keep(batch, session, completed)
-        if end is not None and ends:
-            self._keep_end(batch, end)
-        return completed
+        completed = self._completed(session_id, session, entries, beside)
+        self._keep(batch, session, *completed, beside)
+        return completed[0]
 
     def move(self, batch: Batch, session_id: str, entry_id: str | None, created_at: int) -> Move:
         """Stage a move of the position."""
@@ -104,30 +94,7 @@ class Plans:
         """Stage annotations, all or nothing."""
         for annotation in annotations:
             self._session(annotation.session_id)
-        first = self._state.last("annotations") + 1
-        counted = tuple(
-            replace(annotation, counter=counter)
-            for counter, annotation in enumerate(annotations, first)
-        )
-        for annotation in counted:
-            batch.stage("annotations", annotation)
-        self._state.advance("annotations", len(counted))
-        return counted
-
-    def start_run(self, batch: Batch, run: RunRecord, context: Context | None) -> None:
-        """Stage a run's start, with its context when that is new."""
-        self._session(run.session_id)
-        self._check_start(run, run.session_id)
-        if context is not None:
-            self.save_context(batch, context)
-        self._keep_start(batch, run)
-
-    def end_run(self, batch: Batch, end: RunEnd) -> None:
-        """Stage a run's end unless it has one."""
-        self._session(end.session_id)
-        self._check_end(end, end.session_id, None)
-        if not self._has_end(end):
-            self._keep_end(batch, end)
+        return tuple(self._keep_annotation(batch, annotation) for annotation in annotations)
 
     def save_context(self, batch: Batch, context: Context) -> None:
         """Stage a context unless it is kept already."""
@@ -138,9 +105,7 @@ class Plans:
     def save_experiment(self, batch: Batch, experiment: ExperimentRecord) -> ExperimentRecord:
         """Stage a plan of runs."""
         self._session(experiment.session_id)
-        counted = replace(experiment, counter=self._state.advance("experiments"))
-        batch.stage("experiments", counted)
-        return counted
+        return self._keep_experiment(batch, experiment)
 
     # -- checks; nothing is staged or counted --------------------------------------------------
 
@@ -148,16 +113,32 @@ class Plans:
         return self._state.session(session_id, self._name)
 
     def _completed(
-        self, session_id: str, session: SessionState, entries: Sequence[StoredEntry]
-    ) -> tuple[StoredEntry, ...]:
-        """Return `entries` with the columns a store assigns, or raise `EntryError` (B60)."""
-        for entry in entries:
-            check_entry_id(entry.id)
-        homes = self._state.homes_of(entry.id for entry in entries)
+        self,
+        session_id: str,
+        session: SessionState,
+        entries: Sequence[StoredEntry],
+        beside: Beside,
+    ) -> tuple[tuple[StoredEntry, ...], tuple[Move, ...]]:
+        """Return entries and moves with the columns a store assigns, or raise (B60)."""
+        for given in entries:
+            check_entry_id(given.id)
+        homes = self._state.homes_of(given.id for given in entries)
         position, last_seq = session.position, self._state.last("seq")
         earlier: dict[str, int] = {}
-        rows = []
-        for i, entry in enumerate(entries, 1):
+
+        def is_known(entry_id: str) -> bool:
+            return entry_id in earlier or self._state.depth_of(session, entry_id) is not None
+
+        rows: list[StoredEntry] = []
+        moved: list[Move] = []
+        entry: StoredEntry | Move
+        for seq, entry in enumerate(in_order(entries, beside.moves), last_seq + 1):
+            if isinstance(entry, Move):
+                position = entry.entry_id
+                if not (position is None or is_known(position)):
+                    raise no_target(f"entry {shown(position)} of a move", session_id)
+                moved.append(replace(entry, seq=seq))
+                continue
             if entry.id in earlier:
                 homes[entry.id] = session_id
             _check_home(entry, session_id, homes)
@@ -173,61 +154,80 @@ class Plans:
                 moves_leaf = parent_id == position
             if moves_leaf:
                 position = entry.id
-            n = session.last_n + i
-            row = entry._replace(
-                seq=last_seq + i,
-                n=n,
-                depth=depth,
-                moves_leaf=moves_leaf,
-                cost_usd=_real(entry.cost_usd),
-                seconds=_real(entry.seconds),
-                ttft_s=_real(entry.ttft_s),
-            )
-            rows.append(row._replace(digest=digest_of(row)))
-        return tuple(rows)
-
-    def _check_start(self, run: RunRecord, session_id: str) -> None:
-        _check_run_session(run.id, run.session_id, session_id)
-        home = self._run_home(run.id)
-        if home is not None:
-            raise EntryError(
-                f"run {shown(run.id)} is already in session {shown(home)}; give it a new id"
-            )
-
-    def _check_end(self, end: RunEnd, session_id: str, start: RunRecord | None) -> None:
-        _check_run_session(end.run_id, end.session_id, session_id)
-        is_new = start is not None and start.id == end.run_id
-        if not is_new and self._run_home(end.run_id) != session_id:
-            raise EntryError(
-                f"run {shown(end.run_id)} was not started in session {shown(session_id)}; "
-                "store its start first"
-            )
-
-    def _run_home(self, run_id: str) -> object:
-        return self._state.value_of("runs", "id", run_id, "session_id")
-
-    def _has_end(self, end: RunEnd) -> bool:
-        return self._state.value_of("run_ends", "run_id", end.run_id) is not None
+            n = session.last_n + len(rows) + 1
+            rows.append(_completed(entry, seq, n, depth, moves_leaf))
+        check_beside(
+            beside,
+            session_id,
+            is_known,
+            self._state.run_homes(runs_named(beside)),
+        )
+        return tuple(rows), tuple(moved)
 
     # -- staging; nothing is refused -----------------------------------------------------------
 
-    def _keep(self, batch: Batch, session: SessionState, completed: Sequence[StoredEntry]) -> None:
-        batch.stage_entries(completed)
-        for entry in completed:
-            self._state.add_home(entry.id, entry.session_id)
-            session.depths[entry.id] = entry.depth
-            if entry.moves_leaf:
-                session.position = entry.id
-        session.last_n += len(completed)
-        self._state.advance("seq", len(completed))
+    def _keep(
+        self,
+        batch: Batch,
+        session: SessionState,
+        entries: Sequence[StoredEntry],
+        moves: Sequence[Move],
+        beside: Beside,
+    ) -> None:
+        for context in beside.contexts:
+            self.save_context(batch, context)
+        for run in beside.runs:
+            batch.stage("runs", run, counter=self._state.advance("runs"))
+            self._state.learn("runs", run.id, run.session_id)
+        batch.stage_entries(entries)
+        for move in moves:
+            batch.stage("moves", move)
+        for row in in_order(entries, moves):
+            if isinstance(row, Move):
+                session.position = row.entry_id
+                continue
+            self._state.add_home(row.id, row.session_id)
+            session.depths[row.id] = row.depth
+            if row.moves_leaf:
+                session.position = row.id
+        session.last_n += len(entries)
+        self._state.advance("seq", len(entries) + len(moves))
+        fresh = {run.id for run in beside.runs}  # of which none has an end, so that none is sought
+        for end in beside.ends:
+            if end.run_id in fresh or not self._has_end(end.run_id):
+                fresh.discard(end.run_id)
+                batch.stage("run_ends", end)
+                self._state.learn("run_ends", end.run_id)
+        for annotation in beside.annotations:
+            self._keep_annotation(batch, annotation)
+        for experiment in beside.experiments:
+            self._keep_experiment(batch, experiment)
 
-    def _keep_start(self, batch: Batch, run: RunRecord) -> None:
-        batch.stage("runs", run, counter=self._state.advance("runs"))
-        self._state.learn("runs", run.id, run.session_id)
+    def _has_end(self, run_id: str) -> bool:
+        return self._state.value_of("run_ends", "run_id", run_id) is not None
 
-    def _keep_end(self, batch: Batch, end: RunEnd) -> None:
-        batch.stage("run_ends", end)
-        self._state.learn("run_ends", end.run_id)
+    def _keep_annotation(self, batch: Batch, annotation: Annotation) -> Annotation:
+        counted = replace(annotation, counter=self._state.advance("annotations"))
+        batch.stage("annotations", counted)
+        return counted
+
+    def _keep_experiment(self, batch: Batch, experiment: ExperimentRecord) -> ExperimentRecord:
+        counted = replace(experiment, counter=self._state.advance("experiments"))
+        batch.stage("experiments", counted)
+        return counted
+
+
+def _completed(entry: StoredEntry, seq: int, n: int, depth: int, moves_leaf: bool) -> StoredEntry:
+    row = entry._replace(
+        seq=seq,
+        n=n,
+        depth=depth,
+        moves_leaf=moves_leaf,
+        cost_usd=_real(entry.cost_usd),
+        seconds=_real(entry.seconds),
+        ttft_s=_real(entry.ttft_s),
+    )
+    return row._replace(digest=digest_of(row))
 
 
 def _real(number: float | None) -> float | None:
@@ -253,11 +253,3 @@ def _no_parent(entry: StoredEntry, session_id: str, count: int) -> EntryError:
         f"parent {shown(entry.parent_id)} of entry {shown(entry.id)} is not in session "
         f"{shown(session_id)} ({count} entries); append the parent first"
     )
-
-
-def _check_run_session(run_id: str, given: str, session_id: str) -> None:
-    if given != session_id:
-        raise EntryError(
-            f"run {shown(run_id)} is of session {shown(given)}, not of {shown(session_id)}; "
-            "store it in its own session"
-        )

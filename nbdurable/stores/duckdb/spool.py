@@ -83,7 +83,7 @@ class Spool:
         with contextlib.ExitStack() as locks:
             dead: list[tuple[Path, bool]] = []
             for path in sorted(self._folder.glob("*.jsonl")):
-                if path == self._path or not (lock := _taken(path)):
+                if path == self._path or not path.is_file() or not (lock := _taken(path)):
                     continue
                 locks.callback(_free, lock, path)
                 if path.exists():  # else another process recovered it before the lock was taken

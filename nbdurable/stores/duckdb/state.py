@@ -8,7 +8,7 @@ Does not own rows. The one idea: everything here is a cache of the file, filled 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nbdurable.errors import EntryError, SessionNotFound, shown
@@ -39,6 +39,9 @@ _DEPTH = f"select depth from {ALIAS}.nbd.entries where id = ?::uuid and session_
 _LAST_MOVE = f"""
     select entry_id::varchar, seq from {ALIAS}.nbd.moves
     where session_id = ? order by seq desc limit 1
+"""
+_RUNS = f"""
+    select id, session_id from {ALIAS}.nbd.runs where id in (select unnest(?::varchar[]))
 """
 _KNOWN = f"select {{value}} from {ALIAS}.nbd.{{table}} where {{column}} = ? limit 1"
 
@@ -93,6 +96,14 @@ class State:
                 return None
             self._known[table, key] = rows[0][0]
         return self._known[table, key]
+
+    def run_homes(self, ids: Collection[str]) -> dict[str, str]:
+        """Return the session of each of `ids` that is a run of the store."""
+        homes = {id: str(self._known["runs", id]) for id in ids if ("runs", id) in self._known}
+        others = [id for id in ids if id not in homes]
+        if others:
+            homes.update((str(id), str(home)) for id, home in self._lookup(_RUNS, (others,)))
+        return homes
 
     def learn(self, table: str, key: str, value: object = 1) -> None:
         """Count a row with a key as stored."""

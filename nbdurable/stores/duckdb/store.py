@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nbdurable.errors import EntryError, StoreClosed, StoreError
 from nbdurable.stored import (
+    NOTHING,
     Annotation,
+    Beside,
     Context,
     ExperimentRecord,
     Move,
@@ -25,6 +27,7 @@ from nbdurable.stored import (
     SpoolDraft,
     StoredEntry,
 )
+from nbdurable.stores.beside import with_run
 from nbdurable.stores.duckdb.core import Core, acquire, release
 
 if TYPE_CHECKING:
@@ -79,6 +82,10 @@ class DuckDBStore:
         """What all stores of this process on the file share."""
         return self._core
 
+    def check_place(self) -> None:
+        """Raise `StoreError` when the file was removed or replaced since it was opened (B63)."""
+        self._core.check_place()
+
     def __repr__(self) -> str:
         state = ", closed" if self._is_closed else ""
         return f"DuckDBStore({self._name!r}{state})"
@@ -86,12 +93,16 @@ class DuckDBStore:
     # -- sessions ------------------------------------------------------------------------------
 
     def create_session(
-        self, session: SessionRecord, entries: Sequence[StoredEntry] = ()
+        self,
+        session: SessionRecord,
+        entries: Sequence[StoredEntry] = (),
+        *,
+        beside: Beside = NOTHING,
     ) -> tuple[StoredEntry, ...]:
-        """Create a session with its first entries, in one transaction."""
+        """Create a session with what it holds, in one transaction."""
         given = tuple(entries)
         return self._held().writer.run(
-            lambda plans, batch: plans.create_session(batch, session, given)
+            lambda plans, batch: plans.create_session(batch, session, given, beside)
         )
 
     def load_session(self, session_id: str) -> SessionRecord:
@@ -111,11 +122,13 @@ class DuckDBStore:
         *,
         start: RunRecord | None = None,
         end: RunEnd | None = None,
+        beside: Beside = NOTHING,
     ) -> tuple[StoredEntry, ...]:
-        """Store entries, a run's start and a run's end, all or nothing."""
+        """Store entries, a run's start and end, and more, all or nothing."""
         given = tuple(entries)
+        beside = with_run(beside, start, end)
         stored = self._held().writer.run(
-            lambda plans, batch: plans.append(batch, session_id, given, start, end)
+            lambda plans, batch: plans.append(batch, session_id, given, beside)
         )
         with contextlib.suppress(StoreError):
             # The entries are stored; a draft that stays is passed over by `recover`.
@@ -168,11 +181,17 @@ class DuckDBStore:
 
     def start_run(self, run: RunRecord, context: Context | None = None) -> None:
         """Store a run's start alone, with its context when that is new."""
-        self._held().writer.run(lambda plans, batch: plans.start_run(batch, run, context))
+        beside = with_run(NOTHING, run, context=context)
+        self._held().writer.run(
+            lambda plans, batch: plans.append(batch, run.session_id, (), beside)
+        )
 
     def end_run(self, end: RunEnd) -> None:
         """Store a run's end alone; a run that has one keeps the first."""
-        self._held().writer.run(lambda plans, batch: plans.end_run(batch, end))
+        beside = with_run(NOTHING, end=end)
+        self._held().writer.run(
+            lambda plans, batch: plans.append(batch, end.session_id, (), beside)
+        )
 
     def load_runs(self, session_id: str) -> list[tuple[RunRecord, RunEnd | None]]:
         """Return the session's runs in the order they started, each with its end if any."""

@@ -161,6 +161,7 @@ class Writer:
                     except NbDurableError as exc:
                         refused.append((op, exc))
                 if len(batch):
+                    self._lease.check_files()
                     self._write(batch)
         except Exception as exc:
             error = self._settled(batch, generation, exc)
@@ -227,6 +228,7 @@ class Writer:
         try:
             with self._lease.held() as cursor:
                 cursor.execute(f"checkpoint {ALIAS}")
+            self._lease.sync_name()
             self._due_bytes = _IDLE_CHECKPOINT_BYTES
         except NbDurableError:
             return  # the file is not attached; the next call tries again, and tells

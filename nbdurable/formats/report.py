@@ -1,0 +1,107 @@
+"""What an import did: a value that says it in a line, a table and a frame."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+from nbdurable.errors import shown
+from nbdurable.notebook.page import page, plain
+from nbdurable.reprs import count, one_line
+
+Outcome = Literal["added", "grown", "unchanged", "refused"]
+
+_SHOWN = 20  # sessions, and oddities, of one report on a screen
+_LINE_CHARS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedSession:
+    """What became of one session of a file.
+
+    ``entries`` counts those that are new in the store, ``leaves`` the branches in the file.
+    """
+
+    id: str
+    outcome: Outcome
+    entries: int
+    leaves: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oddity:
+    """What was not as expected, in words, and where in the file."""
+
+    text: str
+    line: int | None = None
+    session_id: str | None = None
+
+    def __str__(self) -> str:
+        at = "" if self.line is None else f"line {self.line}: "
+        of = "" if self.session_id is None else f"session {shown(self.session_id)}: "
+        return at + of + self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What an import added to a store and what it did not; see ``sessions`` and ``oddities``."""
+
+    path: str
+    format: str
+    store: str
+    sessions: tuple[ImportedSession, ...] = ()
+    oddities: tuple[Oddity, ...] = ()
+
+    @property
+    def entries(self) -> int:
+        """How many entries are new in the store."""
+        return sum(session.entries for session in self.sessions)
+
+    @property
+    def leaves(self) -> int:
+        """How many branches the sessions of the file have."""
+        return sum(session.leaves for session in self.sessions)
+
+    @property
+    def skipped(self) -> tuple[ImportedSession, ...]:
+        """The sessions of which nothing was added: known already, or refused."""
+        return tuple(s for s in self.sessions if s.outcome in ("unchanged", "refused"))
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heading, *details = map(plain, self._lines())
+        items = "".join(f"<li>{line}</li>" for line in details)
+        listed = f"<ul>{items}</ul>" if items else ""
+        return page(f"<div><b>{heading}</b></div>{listed}")
+
+    def _lines(self) -> list[str]:
+        return [one_line(line, _LINE_CHARS) for line in (self._heading(), *self._details())]
+
+    def _heading(self) -> str:
+        outcomes = Counter(session.outcome for session in self.sessions)
+        told = [
+            f"{count(outcomes[outcome], 'session')} {outcome}"
+            for outcome in ("added", "grown", "unchanged", "refused")
+            if outcomes[outcome]
+        ]
+        new = count(self.entries, "new entry", "new entries")
+        found = ", ".join(told) or "no sessions in it"
+        return f"{self.path} into {self.store}: {found}; {new}"
+
+    def _details(self) -> list[str]:
+        lines = [
+            f"{shown(session.id)} {session.outcome}, "
+            f"{count(session.entries, 'new entry', 'new entries')}"
+            for session in self.sessions[:_SHOWN]
+        ]
+        if len(self.sessions) > _SHOWN:
+            lines.append(f"and {count(len(self.sessions) - _SHOWN, 'more session')}")
+        lines += [f"! {oddity}" for oddity in self.oddities[:_SHOWN]]
+        if len(self.oddities) > _SHOWN:
+            lines.append(f"! and {len(self.oddities) - _SHOWN:,} more")
+        return lines
