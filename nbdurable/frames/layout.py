@@ -169,7 +169,9 @@ def _times(data: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
 def texts(values: Any) -> Any:
     """Return text as pandas keeps it, from an array whose missing values are masked or None."""
     missing = np.ma.getmaskarray(values)
-    words = np.ma.getdata(values).astype(object)
+    if missing.all():
+        return pd.array([None], dtype=TEXT).take(np.zeros(len(missing), np.int64))
+    words = np.ma.getdata(values).astype(object, copy=bool(missing.any()))
     words[missing] = pd.NA
     # Not StringArray(words): it takes on the dtype of pyarrow where that is installed.
     return pd.array(words, dtype=TEXT)
