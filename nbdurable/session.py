@@ -278,7 +278,7 @@ class Session(Asking, Annotating):
 
         Raises
         ------
-        ValueError
+        ImportFormatError
             No such format.
         StoreError
             The file is there and is something else, or cannot be written; it is as it was.

@@ -80,7 +80,6 @@ TITLES = {
 REQUIRED = frozenset({*range(1, 43), *range(44, 55), 59, 60, 64, 69, 70})
 
 OPEN_PARTS = {
-    1: "a .jsonl store",
     3: "runs of experiments",
     11: "handles in several processes",
     18: "runs of experiments",
@@ -88,5 +87,4 @@ OPEN_PARTS = {
     26: "sample and grid budgets",
     29: "sample, grid and the widget",
     33: "the browser",
-    37: "export",
 }
