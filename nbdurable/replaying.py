@@ -70,7 +70,7 @@ def answer(
                 raise LeafMoved
         found = _take(image, replay, keys)
         if found is not None:
-            run = replayed_run(image, found, moves=ask.moves)
+            run = replayed_run(image, found, moves=ask.moves, schema=settings.schema)
             _say_again(image, ask, found.record, run)
             if ask.moves:
                 handle.put(run.leaf_id)
