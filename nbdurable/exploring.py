@@ -31,6 +31,7 @@ class Exploring(Asking):
         model: str | Model | None = None,
         system: str | EllipsisType | None = ...,
         tools: Iterable[ToolValue] | EllipsisType = ...,
+        schema: object = None,
         name: str | None = None,
         wait: bool = True,
         show: Bar | EllipsisType = ...,
@@ -62,8 +63,8 @@ class Exploring(Asking):
             budget_usd=budget_usd,
             start=start,
         )
-        given = {"model": model, "system": system, "tools": tools, "params": params}
-        return verbs.sample(self, n, input, at, name, given, go)
+        given = {"model": model, "system": system, "tools": tools, "schema": schema}
+        return verbs.sample(self, n, input, at, name, {**given, **params}, go)
 
     def grid(
         self,
@@ -74,6 +75,7 @@ class Exploring(Asking):
         *,
         at: Reference = LEAF,
         tools: object = ...,
+        schema: object = None,
         name: str | None = None,
         wait: bool = True,
         show: Bar | EllipsisType = ...,
@@ -101,6 +103,8 @@ class Exploring(Asking):
             Where, in place of the leaf.
         tools : list or dict of lists
             A list is fixed.
+        schema : class, type or dict, optional
+            The form of every answer, as for `run`; fixed.
         name : str, optional
             For `experiment`; by default such as ``grid-1``.
         wait : bool
@@ -143,8 +147,9 @@ class Exploring(Asking):
             start=start,
             fresh=fresh,
         )
-        given = {"model": model, "system": system, "tools": tools, "params": dict(params or {})}
-        return verbs.grid(self, input, n, at, name, given, axes_or_fixed, go)
+        varying = {"model": model, "system": system, "tools": tools, **axes_or_fixed}
+        fixed = {"schema": schema, **(params or {})}
+        return verbs.grid(self, input, n, at, name, varying, fixed, go)
 
     def redrive(
         self,
@@ -154,6 +159,7 @@ class Exploring(Asking):
         system: object = ...,
         history: History = "new",
         tools: object = ...,
+        schema: object = None,
         name: str | None = None,
         wait: bool = True,
         show: Bar | EllipsisType = ...,
@@ -185,8 +191,9 @@ class Exploring(Asking):
             start=start,
             fresh=fresh,
         )
-        given = {"model": model, "system": system, "tools": tools, "params": dict(params or {})}
-        return verbs.redrive(self, leaf, history, name, given, axes_or_fixed, go)
+        varying = {"model": model, "system": system, "tools": tools, **axes_or_fixed}
+        fixed = {"schema": schema, **(params or {})}
+        return verbs.redrive(self, leaf, history, name, varying, fixed, go)
 
     def experiments(self) -> list[Experiment]:
         """Return the session's experiments in the order they were made."""

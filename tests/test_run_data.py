@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -90,13 +91,14 @@ def test_a_run_without_a_schema_has_no_data() -> None:
 
 # B15
 def test_a_live_run_has_no_data_until_it_ends() -> None:
-    chat = opened(MemoryStore(), PARIS)
+    gate = threading.Event()
+    chat = opened(MemoryStore(), [PARIS, gate])
 
     run = chat.run("Which city?", schema=City, wait=False)
-    for event in run:
-        if event.type == "message_start":
-            assert (run.data, run.data_error) == (None, None)
+    while_live = (run.data, run.data_error)
+    gate.set()
 
+    assert while_live == (None, None)
     assert run.wait().data == City(name="Paris", people=2_100_000)
 
 
@@ -317,6 +319,18 @@ def test_a_class_as_response_format_gives_instances() -> None:
     chat = opened(MemoryStore(), PARIS, response_format=City)
 
     assert isinstance(chat.run("Which city?", show=None).data, City)
+
+
+# B15
+def test_of_two_overrides_the_later_form_counts() -> None:
+    settings = opened(MemoryStore(), PARIS).settings.override(schema=City)
+
+    plain = settings.override(response_format=None)
+    other = settings.override(response_format={"type": "json_object"})
+
+    assert settings.override(temperature=0).schema is settings.schema
+    assert plain.schema is None
+    assert other.schema is not None and other.schema.schema_json == '{"type":"object"}'
 
 
 # B51

@@ -165,13 +165,10 @@ def said(drafts: Sequence[Entry]) -> Json:
 # -- settings ------------------------------------------------------------------------------------
 
 
-def setting_axes(
-    *, model: object, system: object, tools: object, params: Mapping[str, object]
-) -> tuple[list[Axis], dict[str, Any]]:
-    """Part what varies from what is fixed; of `params` lists and dicts vary."""
+def setting_axes(given: Mapping[str, object]) -> tuple[list[Axis], dict[str, Any]]:
+    """Part what varies, lists and dicts, from what is fixed; a list of tools is fixed."""
     axes: list[Axis] = []
     fixed: dict[str, Any] = {}
-    given = {"model": model, "system": system, "tools": tools, **params}
     for name, value in given.items():
         is_one = name == "tools" and not isinstance(value, Mapping)
         axis = None if is_one else axis_of(name, value)

@@ -73,10 +73,14 @@ def _tokens(cell: Cell) -> Row:
 
 def _data(cell: Cell) -> Row:
     """Return the fields of a structured answer as ``data.*``; what is no scalar as JSON text."""
-    data = getattr(cell.run, "data", None)
-    if not isinstance(data, Mapping):
-        return {} if data is None else {"data": _scalar(data)}
-    return {f"data.{name}": _scalar(value) for name, value in data.items()}
+    if cell.run is None or cell.run.schema is None:
+        return {}
+    from pydantic_core import to_jsonable_python  # slow to load
+
+    data, unfit = to_jsonable_python(cell.run.data), {"data_error": cell.run.data_error}
+    if not isinstance(data, dict):
+        return {"data": _scalar(data), **unfit}
+    return {**{f"data.{name}": _scalar(value) for name, value in data.items()}, **unfit}
 
 
 def _scalar(value: Json) -> Json:

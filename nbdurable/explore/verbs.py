@@ -69,9 +69,7 @@ def sample(
     session.ready(moves=False)
     leaf_id = _leaf(session, at)
     under_id = leaf_id if drafts else _open_question(session, leaf_id)
-    settings = dict(given)
-    params = settings.pop("params")
-    base = _base(session, {**settings, **params}, go)
+    base = _base(session, given, go)
     draft = crossed("sample", leaf_id, under_id, (None, drafts), (), base, count)
     return _begin(session, draft, name, replace(go, fresh=True))
 
@@ -82,8 +80,8 @@ def grid(
     n: int,
     at: Reference,
     name: str | None,
+    varying: Mapping[str, object],
     given: Mapping[str, Any],
-    axes_or_fixed: Mapping[str, object],
     go: Go,
 ) -> Experiment:
     """Return an answer for each combination; see `Session.grid`."""
@@ -92,19 +90,25 @@ def grid(
     leaf_id = _leaf(session, at)
     has_words = inputs[0] is not None or bool(inputs[1])
     under_id = leaf_id if has_words else _open_question(session, leaf_id)
-    named = {key: given[key] for key in ("model", "system", "tools")}
-    axes, fixed = setting_axes(**named, params=axes_or_fixed)
-    checked_axes(axes)
-    twice = sorted(set(given["params"]) & set(axes_or_fixed))
-    if twice:
-        raise RunError(f"parameter {twice[0]!r} is given twice, also in params=; give it once")
-    base = _base(session, {**fixed, **given["params"]}, go)
+    axes, base = _parted(session, varying, given, go)
     draft = crossed("grid", leaf_id, under_id, inputs, axes, base, count)
     return _begin(session, draft, name, go)
 
 
 def _base(session: Exploring, given: Mapping[str, Any], go: Go) -> Settings:
     return session.settings.override(**given, effects=go.effects)
+
+
+def _parted(
+    session: Exploring, varying: Mapping[str, object], given: Mapping[str, Any], go: Go
+) -> tuple[list[Axis], Settings]:
+    """Return the axes of what may vary, and the settings that are the same for all."""
+    axes, fixed = setting_axes(varying)
+    checked_axes(axes)
+    twice = sorted(set(given) & set(varying))
+    if twice:
+        raise RunError(f"parameter {twice[0]!r} is given twice, also in params=; give it once")
+    return axes, _base(session, {**fixed, **given}, go)
 
 
 def _begin(session: Exploring, draft: Draft, name: str | None, go: Go) -> Experiment:
@@ -182,8 +186,8 @@ def redrive(
     leaf: Reference,
     history: History,
     name: str | None,
+    varying: Mapping[str, object],
     given: Mapping[str, Any],
-    params: Mapping[str, object],
     go: Go,
 ) -> Experiment:
     """Return every turn of a path asked again; see `Session.redrive`."""
@@ -194,11 +198,7 @@ def redrive(
     turns = turns_of(session.image.path(leaf_id))
     if not turns:
         raise TreeError("the path has no user message to ask again; give the leaf of one that has")
-    axes, fixed = setting_axes(
-        model=given["model"], system=given["system"], tools=given["tools"], params=params
-    )
-    checked_axes(axes)
-    base = _base(session, {**fixed, **given["params"]}, go)
+    axes, base = _parted(session, varying, given, go)
     numbers = tuple(range(1, len(turns) + 1))
     turn = Axis("turn", numbers, numbers)
     cells: list[DraftCell] = []

@@ -99,18 +99,31 @@ class _Entries:
         self._texts, self._is_one_session = texts, session_id is not None
         self.got = _entry_columns(question, session_id, texts)
         self.seq: Rows = np.ma.getdata(self.got["seq"])
-        self.runs = question.columns(
-            "select r.id, r.params_json as params, r.rerun_of, r.experiment_id from nbd.runs r "
-            f"where r.id in (select e.run_id from entries e {where})",
+        # Narrow joins of numbers: joined to the wide rows they would take three times as long.
+        self.above = question.columns(
+            "select e.seq, p.seq as parent from nbd.entries e join nbd.entries p "
+            f"on p.id = e.parent_id and p.session_id = e.session_id {where}",
             params,
         )
-        failed = "e.stop_reason in ('error', 'aborted')"
+        self.made = question.columns(
+            "select e.seq, r.counter from nbd.entries e join nbd.runs r on r.id = e.run_id "
+            f"{where}",
+            params,
+        )
+        self.runs = question.columns(
+            "select r.counter, r.params_json as params, r.rerun_of, r.experiment_id "
+            f"from nbd.runs r where r.id in (select e.run_id from nbd.entries e {where}) "
+            "order by r.counter",
+            params,
+        )
         self.errors = question.columns(
-            f"select e.seq, e.error from entries e {where or 'where true'} and {failed}", params
+            f"select e.seq, e.error from entries e {where or 'where true'} "
+            "and e.stop_reason in ('error', 'aborted')",
+            params,
         )
         self.marks = question.rows(
             "select e.seq, a.name, a.author, a.value_json from annotations a "
-            "join entries e on e.id = try_cast(a.target_id as uuid) "
+            "join nbd.entries e on e.id = try_cast(a.target_id as uuid) "
             f"and e.session_id = a.session_id {where} order by a.counter",
             params,
         )
@@ -127,11 +140,10 @@ class _Entries:
         """Return the rows of some ``seq``, which are all in the frame."""
         return np.searchsorted(self.seq, np.asarray(seqs, dtype=np.int64))
 
-    def _parents(self) -> Rows:
-        parents = self.got["parent_seq"]
-        known = ~np.ma.getmaskarray(parents)
+    def _linked(self, links: Columns, values: Rows) -> Rows:
+        """Return `values` at the rows of links that start at some ``seq``, -1 elsewhere."""
         rows = np.full(len(self.seq), -1)
-        rows[known] = self._rows_of(np.ma.getdata(parents)[known])
+        rows[self._rows_of(np.ma.getdata(links["seq"]))] = values
         return rows
 
     def _set_shape(self) -> None:
@@ -141,7 +153,8 @@ class _Entries:
         self.order: Rows = np.lexsort((rows, homes)) if homes.any() else rows
         self.place: Rows = np.empty_like(rows)
         self.place[self.order] = rows
-        self.parents = self._parents()
+        parents = self._rows_of(np.ma.getdata(self.above["parent"]))
+        self.parents = self._linked(self.above, parents)
         placed = np.append(self.place, -1)[self.parents]
         self.chains = Chains(placed[self.order])
 
@@ -178,9 +191,8 @@ class _Entries:
 
     def _runs_at(self) -> Rows:
         """Return for each entry the row of its run, or -1; a fork's runs are its source's."""
-        ids = pd.Index(self.runs["id"], dtype=object)
-        found: Rows = ids.get_indexer(objects(self.got["run_id"]))
-        return found
+        counters, wanted = (np.ma.getdata(got["counter"]) for got in (self.runs, self.made))
+        return self._linked(self.made, np.searchsorted(counters, wanted))
 
     def _add_beside(self) -> None:
         self.got["error"] = self._spread(self.errors["seq"], self.errors["error"], "error")
@@ -257,18 +269,14 @@ def _entry_columns(question: Question, session_id: str | None, texts: bool) -> C
     plain = [name for name in _WORDS if name not in words] + ["text"] * texts
     if session_id is None:
         plain.append("session_id")
-    named = [*selected(ENTRIES, [*_STORED, *plain], "e"), "p.seq as parent_seq"]
+    named = selected(ENTRIES, [*_STORED, *plain], "e")
     named.append("coalesce(e.role = 'user' and not e.meta, false) as begins")
     named.append("coalesce(e.role = 'assistant', false) as answers")
     named += [
         f"coalesce(list_position(${name}, e.{name}), 0)::utinyint as {name}" for name in words
     ]
-    own = "and p.session_id = $session" if session_id is not None else ""
-    got = question.columns(
-        f"select {', '.join(named)} from entries e left join nbd.entries p "
-        f"on p.id = e.parent_id and p.session_id = e.session_id {own} {where} order by e.seq",
-        {**params, **words},
-    )
+    query = f"select {', '.join(named)} from entries e {where}"
+    got = _by_seq(question.columns(query, {**params, **words}))
     for name, known in words.items():
         got[name] = taken(objects(known), got[name].astype(np.int64) - 1)
     for name in ("id", *plain):
@@ -276,6 +284,15 @@ def _entry_columns(question: Question, session_id: str | None, texts: bool) -> C
     if session_id is not None:
         got["session_id"] = taken(objects([session_id]), np.zeros(len(got["seq"]), np.int64))
     return got
+
+
+def _by_seq(got: Columns) -> Columns:
+    """Return columns by ``seq``, as they come from a scan already; DuckDB's sort takes a third."""
+    seq = np.ma.getdata(got["seq"])
+    if (seq[1:] > seq[:-1]).all():
+        return got
+    order = np.argsort(seq)
+    return {name: values[order] for name, values in got.items()}
 
 
 def selected(layout: dict[str, Any], names: Sequence[str], alias: str) -> list[str]:
