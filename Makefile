@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUNBUFFERED := 1
 
 # The core holds what a lost conversation would be lost by; its branches are covered, enforced.
-CORE := errors ids blocks wire entries codec stored events tree pairing views compaction media \
+CORE := errors ids blocks frozen wire entries codec stored events tree pairing views compaction paths growing media \
 	inputs tools toolspec hooks background budget lifecycle origin loaded settings run modelcall \
 	references reruns forking toolstep loop compacting planning starting handle asking session \
 	opening replay stores/base stores/memory stores/memory_session models/base
@@ -104,8 +104,12 @@ run-tests:
 	$(PY) tests/behaviours.py --brief || failed=1; \
 	exit $$failed
 
-bench: $(VENV)/test.stamp
-	@$(PY) tests/benchmarks/bench_core.py
+# All are run whatever the ones before say.
+bench: $(VENV)/bench.stamp
+	@failed=0; \
+	for name in core frames replay explore peers; do echo; echo "bench_$$name.py"; \
+		$(PY) tests/benchmarks/bench_$$name.py || failed=1; done; \
+	exit $$failed
 
 screenshots: $(VENV)/test.stamp
 	@$(PY) tests/setup_system.py browser

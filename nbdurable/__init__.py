@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nbdurable.formats import load
     from nbdurable.hooks import Hooks
     from nbdurable.inputs import assistant, ephemeral, file, image, meta, text, user
+    from nbdurable.library import connect
     from nbdurable.lifecycle import SessionEvent
     from nbdurable.opening import open
     from nbdurable.references import LEAF
@@ -40,6 +41,7 @@ _HOME = {
     "Session": "session",
     "SessionEvent": "lifecycle",
     "assistant": "inputs",
+    "connect": "library",
     "ephemeral": "inputs",
     "errors": "",
     "file": "inputs",
@@ -64,6 +66,7 @@ __all__ = [
     "Session",
     "SessionEvent",
     "assistant",
+    "connect",
     "ephemeral",
     "errors",
     "file",

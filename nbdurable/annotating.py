@@ -157,7 +157,7 @@ class Annotating(Handle):
             by=None if by is None else clean(_text(by, "author")),
             note=clean(note),
         )
-        return self._repeated(draft) or image.store.annotate([draft])[0]
+        return self._repeated(draft) or image.annotate(draft)
 
     def _repeated(self, draft: Annotation) -> Annotation | None:
         """Return what an equal call stored before, when this handle replays (B56)."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from types import EllipsisType
 from typing import Any
 
-from nbdurable import starting
+from nbdurable import replaying, starting
 from nbdurable.blocks import Message
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import EntryError, TreeError
@@ -18,7 +18,7 @@ from nbdurable.handle import Handle
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf
 from nbdurable.models.base import Model
-from nbdurable.planning import Ask, continued_leaf
+from nbdurable.planning import Ask, LeafMoved, continued_leaf
 from nbdurable.references import LEAF, Reference, resolve, resolve_entry, resolve_input
 from nbdurable.reruns import asked_entry, recorded_settings
 from nbdurable.run import Run
@@ -35,6 +35,7 @@ class Asking(Handle):
         model: str | Model | None = None,
         system: str | EllipsisType | None = ...,
         tools: Iterable[ToolValue] | EllipsisType = ...,
+        schema: object = None,
         wait: bool = True,
         move: bool = True,
         show: Show | EllipsisType = ...,
@@ -54,6 +55,10 @@ class Asking(Handle):
             Branch there first.
         model, system, tools, **params
             In place of what `open` was given, for this run.
+        schema : class, type or dict, optional
+            What the answer's JSON must be: a pydantic class, a type such as ``list[int]``, or a
+            JSON schema. The answer's data is the run's ``data``; one that does not fit is kept,
+            and ``data_error`` says why.
         wait : bool
             Block until the run has ended; else return it live.
         move : bool
@@ -76,7 +81,7 @@ class Asking(Handle):
             A foreground run of this session goes on in this process; nothing was changed.
         ModelError
             The model is not available, or failed; then with ``.run``, and what came is stored.
-        BudgetExceeded, EntryNotFound, EntryError, RunError, SessionClosed
+        BudgetExceeded, EntryNotFound, EntryError, RunError, SessionClosed, TypeError, ValueError
             Refused at the call; nothing was stored.
         """
         drafts = as_entries(*input)
@@ -85,6 +90,7 @@ class Asking(Handle):
             model=model,
             system=system,
             tools=tools,
+            schema=schema,
             effects=effects,
             budget_usd=budget_usd,
             **params,
@@ -99,7 +105,7 @@ class Asking(Handle):
             tells = branches and move
             try:
                 return starting.start(self, ask, settings, wait=wait, show=show, tells=tells)
-            except starting.LeafMoved:
+            except LeafMoved:
                 continue
 
     def _at(self, at: Reference, move: bool) -> str | None:
@@ -115,6 +121,7 @@ class Asking(Handle):
         model: str | Model | None = None,
         system: str | EllipsisType | None = ...,
         tools: Iterable[ToolValue] | EllipsisType = ...,
+        schema: object = None,
         wait: bool = True,
         move: bool = True,
         show: Show | EllipsisType = ...,
@@ -135,13 +142,14 @@ class Asking(Handle):
         """
         self.ready(moves=move)
         entry_id = resolve_entry(self.image, ref, self.leaf.id)
-        start, answer_id = asked_entry(self.image, entry_id, self.leaf.id)
+        start, answer_id = asked_entry(self.image, entry_id, self.leaf.id, self.has_seen)
         settings = recorded_settings(
             self.image, self.settings, answer_id, with_tools=isinstance(tools, EllipsisType)
         ).override(
             model=model,
             system=system,
             tools=tools,
+            schema=schema,
             effects=effects,
             budget_usd=budget_usd,
             **params,
@@ -207,7 +215,12 @@ class Asking(Handle):
             raise EntryError("edit of an assistant entry takes one message; give its new words")
         message = Message("assistant", words[0].blocks)
         draft = MessageEntry(message=message, author="human")
+        if self.replay is not None:
+            found = replaying.take_appended(self, self.replay, "edit", (draft,), entry.parent_id)
+            if found is not None:
+                return found[0]
         leaf = Leaf(entry.parent_id)
         (made,) = self.image.append((draft,), leaf)
         self.go_to(made.id)
+        self.wrote((made,))
         return made

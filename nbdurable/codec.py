@@ -21,6 +21,7 @@ from nbdurable.entries import (
     own_fields,
 )
 from nbdurable.errors import EntryError, shown
+from nbdurable.frozen import maker
 from nbdurable.ids import as_datetime
 from nbdurable.stored import StoredEntry
 from nbdurable.wire import (
@@ -38,6 +39,9 @@ PAYLOAD_VERSION = 1
 PREVIEW_CHARS = 120
 
 Fetch = Callable[[str], bytes]
+
+_raw_decode = json.JSONDecoder().raw_decode
+_make_message, _make_message_entry = maker(Message), maker(MessageEntry)
 
 
 def encode(
@@ -139,7 +143,30 @@ def decode(stored: StoredEntry, fetch: Fetch | None = None) -> Entry:
     fetch : callable, optional
         Returns the bytes of a blob's hash; blocks call it when their data is read.
     """
-    header: dict[str, object] = {
+    try:
+        wire = _parsed(stored.payload)
+        if not isinstance(wire, dict) or wire.get("v") != PAYLOAD_VERSION:
+            raise ValueError("version")
+        if stored.kind == "message":
+            return _message(wire, stored, fetch)
+        if stored.kind == "compaction":
+            return _compaction(wire, _header(stored), stored)
+        return _custom(wire, _header(stored), stored.kind)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return OpaqueEntry(**_header(stored), raw=stored.payload, stored_kind=stored.kind)  # type: ignore[arg-type]
+
+
+def _parsed(payload: str) -> Json:
+    """Return what `json.loads` does, at half the cost where no white space is around it."""
+    try:
+        value, end = _raw_decode(payload)
+    except ValueError:
+        return json.loads(payload)
+    return value if end == len(payload) else json.loads(payload)
+
+
+def _header(stored: StoredEntry) -> dict[str, object]:
+    return {
         "id": stored.id,
         "parent_id": stored.parent_id,
         "seq": stored.seq,
@@ -148,38 +175,31 @@ def decode(stored: StoredEntry, fetch: Fetch | None = None) -> Entry:
         "run_id": stored.run_id,
         "source_id": stored.source_id,
     }
-    try:
-        wire = json.loads(stored.payload)
-        if not isinstance(wire, dict) or wire.get("v") != PAYLOAD_VERSION:
-            raise ValueError("version")
-        if stored.kind == "message":
-            return _message(wire, header, fetch)
-        if stored.kind == "compaction":
-            return _compaction(wire, header, stored)
-        return _custom(wire, header, stored.kind)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return OpaqueEntry(**header, raw=stored.payload, stored_kind=stored.kind)  # type: ignore[arg-type]
 
 
-def _message(
-    wire: Mapping[str, Json], header: Mapping[str, object], fetch: Fetch | None
-) -> MessageEntry:
+def _message(wire: Mapping[str, Json], stored: StoredEntry, fetch: Fetch | None) -> MessageEntry:
     role, blocks, reply = wire["role"], wire["blocks"], wire.get("reply")
     if role not in ("user", "assistant", "tool") or not isinstance(blocks, list):
         raise ValueError("role")
-    message = Message(
-        role,
-        tuple(block_from_dict(block, fetch) for block in blocks),
-        reply_from_dict(reply) if isinstance(reply, dict) else None,
-        wire.get("null_content") is True,
-    )
     author = wire.get("author")
-    return MessageEntry(
-        **header,  # type: ignore[arg-type]
-        message=message,
-        meta=wire.get("meta") is True,
-        author=author if isinstance(author, str) else None,
-        is_repaired=wire.get("repaired") is True,
+    return _make_message_entry(
+        stored.id,
+        stored.parent_id,
+        stored.seq,
+        stored.n,
+        as_datetime(stored.created_at),
+        stored.run_id,
+        stored.source_id,
+        _make_message(
+            role,
+            tuple([block_from_dict(block, fetch) for block in blocks]),
+            reply_from_dict(reply) if isinstance(reply, dict) else None,
+            wire.get("null_content") is True,
+        ),
+        wire.get("meta") is True,
+        False,  # ephemeral
+        author if isinstance(author, str) else None,
+        wire.get("repaired") is True,
     )
 
 

@@ -21,6 +21,9 @@ from nbdurable.views import visible_entries
 
 SUMMARY_SYSTEM = "You summarise conversations. You never answer them and never call tools."
 
+# Parameters that shape answers, where a summary is prose without tools.
+_ANSWERS_ONLY = frozenset({"parallel_tool_calls", "response_format", "tool_choice"})
+
 
 def plan_at(image: Loaded, leaf_id: str | None, keep_turns: int) -> Plan | None:
     """Return the compaction of a path, or None when there is nothing to summarise."""
@@ -59,7 +62,8 @@ async def summarise(loop: Loop, plan: Plan, prompt: str | None) -> CompactionEnt
         The summary is empty (B51).
     """
     job = loop.job
-    plain = replace(job.settings, system=SUMMARY_SYSTEM, tools=())
+    params = {n: value for n, value in job.settings.params.items() if n not in _ANSWERS_ONLY}
+    plain = replace(job.settings, system=SUMMARY_SYSTEM, tools=(), params=params)
     request = plain.request(summary_messages(plan, prompt))
     held = loop.hold_budget(request)
     call = ModelCall(loop, request, is_answer=False)
@@ -112,7 +116,7 @@ def compact_before(keep_turns: int, above_tokens: int) -> Callable[[Loop], Await
     async def prepare(loop: Loop) -> None:
         job = loop.job
         path = await in_thread(partial(job.image.path, job.leaf.id))
-        messages = job.settings.view([*path, *job.input]).messages
+        messages = job.settings.view([*path, *job.input], job.image.views).messages
         if job.model.count_tokens(job.settings.request(messages)) <= above_tokens:
             return
         plan = plan_compaction(path, keep_turns)

@@ -16,6 +16,7 @@
     │   └── BadPayload
     ├── ToolError (ValueError)
     ├── ImportFormatError (ValueError)
+    ├── QueryError (ValueError)
     ├── RunError (RuntimeError)
     │   ├── RunActive
     │   ├── ReplayMiss
@@ -43,6 +44,7 @@ __all__ = [
     "ImportFormatError",
     "ModelError",
     "NbDurableError",
+    "QueryError",
     "ReplayMiss",
     "RunActive",
     "RunError",
@@ -157,6 +159,10 @@ class ToolError(NbDurableError, ValueError):
 
 class ImportFormatError(NbDurableError, ValueError):
     """A file is in no format that can be imported, or a format is none that is known."""
+
+
+class QueryError(NbDurableError, ValueError):
+    """A query was refused, or failed as DuckDB says; nothing was changed."""
 
 
 class RunError(NbDurableError, RuntimeError):

@@ -12,17 +12,21 @@ import logging
 import os
 import threading
 import weakref
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from nbdurable import lifecycle, starting
 from nbdurable.background import is_on_loop
+from nbdurable.entries import Entry
 from nbdurable.errors import NbDurableError, SessionClosed, shown
 from nbdurable.lifecycle import Publisher, SessionEvent
 from nbdurable.loaded import Leaf, Loaded, unload
+from nbdurable.origin import cell_execution
 from nbdurable.replay import Replay
 from nbdurable.settings import Settings
+from nbdurable.stored import StoredEntry
 from nbdurable.stores import Store, release_store
 
 if TYPE_CHECKING:
@@ -58,6 +62,7 @@ class Handle:
         self.leaf = Leaf(image.position)
         self.seen_position = image.position
         self.runs_started: weakref.WeakSet[Run] = weakref.WeakSet()
+        self.before_close: set[Callable[[], None]] = set()  # what starts runs is stopped first
         self._is_closed = False
         self._close_lock = threading.Lock()
         self._pid = os.getpid()
@@ -94,6 +99,8 @@ class Handle:
 
     def _end(self) -> None:
         try:
+            for stop in list(self.before_close):
+                stop()
             starting.stop_all(self.runs_started)
         finally:
             self._leak.detach()
@@ -106,6 +113,7 @@ class Handle:
                 f"session {shown(self.image.session_id)} was closed on this handle; "
                 "open it again by its id"
             )
+        self.begin_cell()
         self.image.refresh()
 
     def ready(self, *, moves: bool = True) -> None:
@@ -118,6 +126,46 @@ class Handle:
         """Put the leaf elsewhere, in memory."""
         self.leaf = Leaf(entry_id)
         self.seen_position = self.image.position
+
+    def put(self, entry_id: str | None) -> None:
+        """Put the leaf where replay has it, in memory until the next write from there (B56)."""
+        self.go_to(entry_id)
+        if self.replay is not None:
+            self.replay.is_ahead = True
+            self.replay.overlapped = None
+
+    def settle(self) -> None:
+        """Store the move to where replay has put the leaf, before the first write from there."""
+        if self.replay is not None and self.replay.is_ahead:
+            self.settled()
+            if self.image.position != self.leaf.id:
+                self.image.move(self.leaf.id)
+                self.seen_position = self.image.position
+
+    def settled(self) -> None:
+        """Note that the position is, or is about to be, where the leaf is."""
+        if self.replay is not None:
+            self.replay.is_ahead = False
+
+    def wrote(self, entries: Sequence[Entry]) -> None:
+        """Count entries that a verb has appended as those that its replay takes."""
+        if self.replay is not None:
+            self.replay.mark(*(entry.id for entry in entries))
+
+    def has_seen(self, entry: StoredEntry) -> bool:
+        """Whether an entry came by a call of this handle, where that matters: in replay."""
+        return self.replay is None or self.replay.is_taken(entry.run_id or entry.id)
+
+    def begin_cell(self) -> None:
+        """Go back to where the cell that is executed now began before, if it did (B57)."""
+        if self.replay is None:
+            return
+        cell, execution = cell_execution()
+        if cell is None or execution is None or self.image.foreground in self.runs_started:
+            return
+        start = self.replay.begin(cell, execution, self.leaf.id)
+        if start is not None and start.leaf_id != self.leaf.id:
+            self.put(start.leaf_id)
 
     def tell(self, type: str, *, session_id: str | None = None, **facts: str | None) -> None:
         """Publish a lifecycle event, outside all locks."""

@@ -24,7 +24,7 @@ def now_us() -> int:
 
 def as_datetime(us: int) -> datetime:
     """Return microseconds since the epoch as an aware UTC datetime."""
-    return _EPOCH + timedelta(microseconds=us)
+    return _EPOCH + timedelta(0, 0, us)
 
 
 def as_us(when: datetime) -> int:

@@ -17,8 +17,10 @@ from nbdurable.annotations import Annotations
 from nbdurable.codec import blobs_in, decode, encode
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
 from nbdurable.errors import EntryNotFound, RunActive, shown
+from nbdurable.growing import GrowingViews
 from nbdurable.ids import Clock, IdMaker, as_datetime, now_us
-from nbdurable.stored import Context, Move, RunEnd, RunRecord, StoredEntry
+from nbdurable.paths import Paths
+from nbdurable.stored import Annotation, Context, Move, RunEnd, RunRecord, StoredEntry
 from nbdurable.tree import Tree
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class Loaded:
         self.clock = clock
         self.new_id = new_id or IdMaker(clock)
         self.tree: Tree[StoredEntry] = Tree()
+        self.views = GrowingViews()
+        self._paths = Paths(self.tree)
         self.holders: list[Store] = []  # one per handle, on one file all of them
         self.foreground: Run | None = None
         self.live: WeakValueDictionary[str, Run] = WeakValueDictionary()  # of all handles here
@@ -66,6 +70,7 @@ class Loaded:
         self._changes = -1  # of the store, when last read
         self._contexts: set[str] = set()
         self._annotations = Annotations()
+        self._annotated = -1  # changes of the store, when annotations were last read
         self.record = store.load_session(session_id)
         self.refresh()
 
@@ -86,6 +91,8 @@ class Loaded:
     def _take(self, entries: Iterable[StoredEntry], moves: Iterable[Move] = ()) -> None:
         with self._lock:
             fresh = [entry for entry in entries if entry.n > len(self._by_n)]
+            if fresh and self.tree.orphans():
+                self._paths.forget()
             self.tree.add(fresh)
             self._by_n.extend(entry.id for entry in fresh)
             last = next((entry for entry in reversed(fresh) if entry.moves_leaf), None)
@@ -100,10 +107,13 @@ class Loaded:
 
         They are read here and not by `refresh`, as few verbs look at them.
         """
-        fresh = self.store.load_annotations(self.session_id, self._annotations.last)
-        if any(annotation.target_id not in self.tree for annotation in fresh):
-            self.refresh()  # said of entries that came later than the last look
-        self._annotations.add(fresh)
+        changes = self.store.changes(self.session_id)
+        if changes != self._annotated:
+            fresh = self.store.load_annotations(self.session_id, self._annotations.last)
+            if any(annotation.target_id not in self.tree for annotation in fresh):
+                self.refresh()  # said of entries that came later than the last look
+            self._annotations.add(fresh)
+            self._annotated = changes
         return self._annotations
 
     @property
@@ -133,12 +143,12 @@ class Loaded:
 
     def entry(self, entry_id: str) -> Entry:
         """Return an entry decoded; custom ones afresh each time, as their fields may be mutable."""
-        cached = self._decoded.get(entry_id)
-        if cached is not None:
-            return cached
-        entry = decode(self.stored(entry_id), self.store.get_blob)
+        return self._decoded.get(entry_id) or self._decode(self.stored(entry_id))
+
+    def _decode(self, stored: StoredEntry) -> Entry:
+        entry = decode(stored, self.store.get_blob)
         if not isinstance(entry, CustomEntry):
-            self._decoded[entry_id] = entry
+            self._decoded[stored.id] = entry
         return entry
 
     def path(self, leaf_id: str | None) -> list[Entry]:
@@ -146,8 +156,16 @@ class Loaded:
         if leaf_id is None:
             return []
         with self._lock:
-            ids = [entry.id for entry in self.tree.path(leaf_id)]
-        return [self.entry(entry_id) for entry_id in ids]
+            known, rest = self._paths.split(leaf_id)
+        path = known.entries
+        count = len(path)
+        for at in known.custom_at:
+            path[at] = self.entry(path[at].id)
+        if rest:
+            path += [self._decoded.get(node.id) or self._decode(node) for node in rest]
+            with self._lock:
+                self._paths.keep(count, path)
+        return path
 
     def all_entries(self) -> list[Entry]:
         """Return every entry by ``seq``, ephemeral ones where they were said (B35)."""
@@ -214,6 +232,33 @@ class Loaded:
                     self._spoken.setdefault(after, []).append(entry)
         return [self.entry(stored.id) for stored in kept]
 
+    def begin_again(
+        self, start: RunRecord, input: Sequence[Entry], leaf: Leaf, base_id: str | None
+    ) -> list[Entry]:
+        """Store the start of a run whose input is stored already, and put `leaf` at its end.
+
+        `start` names that input; `base_id` is the entry that it stands under.
+        """
+        with leaf.lock:
+            self.store.start_run(start)
+            leaf.id = self.say_again(start, input, base_id)
+        return [self.entry(entry_id) for entry_id in start.input_ids]
+
+    def say_again(
+        self, start: RunRecord, input: Sequence[Entry], base_id: str | None
+    ) -> str | None:
+        """Remember what of a stored input is ephemeral where it was said; return its last entry."""
+        parent, spoken, stored = base_id, [], iter(start.input_ids)
+        for draft in input:
+            if isinstance(draft, MessageEntry) and draft.ephemeral:
+                spoken.append((parent, self._spoken_form(draft, parent, start.id, self.clock())))
+            else:
+                parent = next(stored)
+        with self._lock:
+            for after, entry in spoken:
+                self._spoken.setdefault(after, []).append(entry)
+        return parent
+
     def _keep_blobs(self, drafts: Sequence[Entry]) -> None:
         for draft in drafts:
             if isinstance(draft, MessageEntry) and draft.ephemeral:
@@ -231,8 +276,9 @@ class Loaded:
 
     def _count_own(self, rows: int) -> None:
         """Count rows that were written here, so that they are not read again for that."""
-        if self.store.changes(self.session_id) == self._changes + rows:
-            self._changes += rows
+        expected = self._changes + rows  # told once: a refresh may go on meanwhile
+        if self.store.changes(self.session_id) == expected:
+            self._changes = expected
 
     def _spoken_form(
         self, draft: MessageEntry, parent: str | None, run_id: str | None, now: int
@@ -269,6 +315,12 @@ class Loaded:
         """Store a move of the position."""
         self._take((), [self.store.move(self.session_id, entry_id, self.clock())])
         self._count_own(1)
+
+    def annotate(self, annotation: Annotation) -> Annotation:
+        """Store an annotation; return it with its counter."""
+        (kept,) = self.store.annotate([annotation])
+        self._count_own(1)
+        return kept
 
     # -- activity ------------------------------------------------------------------------------
 

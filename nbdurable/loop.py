@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -50,6 +50,7 @@ class Job:
     context: Context
     input: tuple[Entry, ...]
     settings: Settings
+    repeats: RunRecord | None = None
     refuse_repeats: bool = False
     prepare: Callable[[Loop], Awaitable[None]] | None = None
     on_compacted: Callable[[Entry], None] | None = None
@@ -79,6 +80,7 @@ class Loop:
         self.step = 0
         self.ended_as: Outcome | None = None  # the end of the run that is stored
         self._began = time.monotonic()
+        self._seconds: float | None = None  # as stored with that end
         self._usage = Usage()
         self._costs: list[float | None] = []
 
@@ -115,8 +117,8 @@ class Loop:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the run began."""
-        return time.monotonic() - self._began
+        """Seconds since the run began, or until the end that is stored."""
+        return time.monotonic() - self._began if self._seconds is None else self._seconds
 
     @property
     def cost(self) -> float | None:
@@ -150,9 +152,21 @@ class Loop:
     def _append_input(self) -> list[Entry]:
         job = self.job
         job.image.save_context(job.context)
+        if job.repeats is not None:
+            return self._begin_again(job.repeats)
         return job.image.append(
             job.input, job.leaf, run_id=job.record.id, moves=job.record.moves, start=job.record
         )
+
+    def _begin_again(self, first: RunRecord) -> list[Entry]:
+        """Start from the input that another run has stored and not answered (B58)."""
+        job, image = self.job, self.job.image
+        record = replace(job.record, start_leaf_id=first.start_leaf_id, input_ids=first.input_ids)
+        base_id = image.stored(first.input_ids[0]).parent_id
+        entries = image.begin_again(record, job.input, job.leaf, base_id)
+        if record.moves and image.position != job.leaf.id:
+            image.move(job.leaf.id)
+        return entries
 
     async def _steps(self) -> Outcome:
         while True:
@@ -217,7 +231,7 @@ class Loop:
     def request(self) -> ModelRequest:
         """Return the request for the leaf as it is now."""
         job = self.job
-        view = job.settings.view(self._path())
+        view = job.settings.view(self._path(), job.image.views)
         if view.messages and view.messages[-1].role == "assistant":
             raise RunError(
                 "the path ends in a finished reply, so there is nothing to answer; give input"
@@ -228,6 +242,8 @@ class Loop:
         """Return the path to the leaf, the run's ephemeral input where it was said (B35)."""
         image = self.job.image
         path, spoken = image.path(self.job.leaf.id), image.spoken_in(self.job.record.id)
+        if not spoken:
+            return path
         said = [part for entry in path for part in (entry, *spoken.get(entry.id, ()))]
         return [*spoken.get(None, ()), *said]
 
@@ -260,9 +276,12 @@ class Loop:
     ) -> E:
         """Append one entry at the leaf, with the run's end when `outcome` is given."""
         job = self.job
+        made: RunEnd | None = None
 
         def end(leaf_id: str | None) -> RunEnd:
-            return self.end(outcome or "done", leaf_id, failure)
+            nonlocal made
+            made = self.end(outcome or "done", leaf_id, failure)
+            return made
 
         stored = await in_thread(
             partial(
@@ -275,7 +294,7 @@ class Loop:
                 ids=ids,
             )
         )
-        self.ended_as = outcome
+        self.ended_as, self._seconds = outcome, made.seconds if made else None
         return cast(E, stored[0])
 
     # -- ends and budgets ----------------------------------------------------------------------

@@ -10,7 +10,6 @@ from typing import Any
 from nbdurable import lifecycle
 from nbdurable.budget import Budget
 from nbdurable.errors import (
-    RunError,
     SessionExists,
     SessionNotFound,
     shown,
@@ -23,6 +22,7 @@ from nbdurable.models import resolve_model
 from nbdurable.models.base import Model
 from nbdurable.models.params import recorded_json, warn_unknown
 from nbdurable.origin import checked_session_id, new_session_id
+from nbdurable.replay import Replay
 from nbdurable.reruns import find_runs
 from nbdurable.session import Session
 from nbdurable.settings import Settings, ToolValue, checked_system
@@ -69,6 +69,11 @@ def open(
         The system text of this handle's runs.
     tools : iterable of functions or tools
         What the model may call.
+    replay : bool or "only"
+        True starts at the root and answers each verb from an equal finished one on record, without
+        a call; what has none is made for real (B55). ``"only"`` never calls a model.
+    replay_model : str or Model, optional
+        Answers what the record does not, in place of the requested model; goes with `replay`.
     publisher : callable, optional
         Called with each `SessionEvent` of this handle (B53).
     hooks : object or sequence, optional
@@ -93,8 +98,7 @@ def open(
     StoreError
         The store cannot be opened; nothing was created.
     """
-    if replay or replay_model is not None:
-        raise RunError("replay is not in this version; open without replay= and replay_model=")
+    replays = _replay(replay, replay_model)
     settings = _settings(model, system, tools, hooks, max_steps, compact_above, budget_usd, params)
     chosen_id = new_session_id() if session_id is None else checked_session_id(session_id)
     where = store if store is not None else os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
@@ -112,7 +116,9 @@ def open(
         release_store(opened)
         raise
     _tell_of_loss(opened, replay)
-    session = Session(image, resolved, store=opened, publisher=publisher)
+    session = Session(image, resolved, store=opened, publisher=publisher, replay=replays)
+    if replays is not None:
+        session.put(None)
     if session_id is None:
         warnings.warn(
             f"session {chosen_id!r} was made in {session.store}; open it again by this id",
@@ -123,6 +129,20 @@ def open(
         SessionEvent(type="session_init", session_id=session.id, leaf_id=session.leaf_id),
     )
     return session
+
+
+def _replay(replay: object, model: str | Model | None) -> Replay | None:
+    if not isinstance(replay, bool) and replay != "only":
+        raise ValueError(f"replay is {shown(replay)}; give True, 'only', or False")
+    if model is None:
+        return Replay(is_only=replay == "only") if replay else None
+    if replay is not True:
+        given = "calls no model" if replay else "is off"
+        raise ValueError(
+            f"replay_model is {shown(model)}, which answers the misses of a replay, and replay "
+            f"{given}; give replay=True with it"
+        )
+    return Replay(model=resolve_model(model))
 
 
 def _settings(

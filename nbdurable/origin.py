@@ -67,11 +67,16 @@ def shell() -> object | None:
 
 def cell_id() -> str | None:
     """Return the id of the notebook cell being executed, where the front end sends one."""
+    return cell_execution()[0]
+
+
+def cell_execution() -> tuple[str | None, str | None]:
+    """Return the cell being executed, as `cell_id`, and what names this execution of it."""
     get_parent = getattr(shell(), "get_parent", None)
-    if get_parent is None:
-        return None
-    cell = ((get_parent() or {}).get("metadata") or {}).get("cellId")
-    return cell if isinstance(cell, str) else None
+    parent = (get_parent() if get_parent is not None else None) or {}
+    cell = (parent.get("metadata") or {}).get("cellId")
+    execution = (parent.get("header") or {}).get("msg_id")
+    return cell if isinstance(cell, str) else None, execution
 
 
 def execution_count() -> int | None:

@@ -7,7 +7,7 @@ to the nearest message before it that has an open call of that id (B44).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +15,8 @@ from nbdurable.blocks import ToolCallBlock, ToolResultBlock
 from nbdurable.entries import MessageEntry
 
 Stray = Literal["orphan_result", "duplicate_result"]
+
+_NOTHING: Mapping[str, int] = {}
 
 
 @dataclass(slots=True)
@@ -38,11 +40,15 @@ class Pairing:
     """The calls of a sequence of messages with their results.
 
     ``slots`` holds, by message index and call id, every call that we must answer, in call order.
-    ``strays`` are results that answer nothing: message index, kind, call id.
+    ``strays`` are results that answer nothing: message index, kind, call id. ``open`` counts the
+    calls without a result by call id, 0 for an id whose calls all have one. ``reaches_back`` tells
+    that a result answers a call of before, where there is one.
     """
 
     slots: dict[int, dict[str, Slot]] = field(default_factory=dict)
     strays: list[tuple[int, Stray, str]] = field(default_factory=list)
+    open: dict[str, int] = field(default_factory=dict)
+    reaches_back: bool = False
 
 
 def is_failed(entry: MessageEntry) -> bool:
@@ -50,8 +56,11 @@ def is_failed(entry: MessageEntry) -> bool:
     return entry.message.stop_reason in ("error", "aborted")
 
 
-def pair(entries: Sequence[MessageEntry]) -> Pairing:
-    """Return the pairing of the messages of a path, oldest first; linear in their blocks."""
+def pair(entries: Sequence[MessageEntry], before: Mapping[str, int] = _NOTHING) -> Pairing:
+    """Return the pairing of the messages of a path, oldest first; linear in their blocks.
+
+    `before` is the ``open`` of what precedes the messages on the path.
+    """
     pairing = Pairing()
     open_slots: dict[str, list[Slot]] = {}
     for at, entry in enumerate(entries):
@@ -64,7 +73,10 @@ def pair(entries: Sequence[MessageEntry]) -> Pairing:
                     open_slots.setdefault(slot.call.id, []).append(slot)
         for block in blocks:
             if block.type == "tool_result" and not is_provider_result(entry, block):
-                _give(pairing, open_slots, at, block)
+                if before.get(block.call_id) and not open_slots.get(block.call_id):
+                    pairing.reaches_back = True
+                _give(pairing, open_slots, at, block, before)
+    pairing.open = {call_id: len(slots) for call_id, slots in open_slots.items()}
     return pairing
 
 
@@ -91,11 +103,16 @@ def _slots(at: int, entry: MessageEntry) -> dict[str, Slot]:
 
 
 def _give(
-    pairing: Pairing, open_slots: dict[str, list[Slot]], at: int, result: ToolResultBlock
+    pairing: Pairing,
+    open_slots: dict[str, list[Slot]],
+    at: int,
+    result: ToolResultBlock,
+    before: Mapping[str, int],
 ) -> None:
     waiting = open_slots.get(result.call_id)
     if not waiting:
-        kind: Stray = "orphan_result" if waiting is None else "duplicate_result"
+        is_known = waiting is not None or result.call_id in before
+        kind: Stray = "duplicate_result" if is_known else "orphan_result"
         pairing.strays.append((at, kind, result.call_id))
         return
     slot = waiting.pop()

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import EllipsisType
 
-from nbdurable.blocks import Message
+from nbdurable.blocks import Json, Message
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import BudgetExceeded, RunError, shown
 from nbdurable.inputs import input_digest
@@ -21,9 +21,13 @@ from nbdurable.models.params import recorded_json
 from nbdurable.origin import cell_id, process_token
 from nbdurable.run import Run, failed_at_call
 from nbdurable.settings import Settings
-from nbdurable.stored import RunRecord
+from nbdurable.stored import Context, RunRecord
 from nbdurable.views import View, continuation_leaf, ends_in_reply
 from nbdurable.wire import dumps
+
+
+class LeafMoved(Exception):
+    """Another thread moved the handle's leaf while a run from it was prepared; plan it anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,8 @@ class Ask:
     """What a verb wants run: its kind, its input and from where.
 
     ``from_id`` is the handle's leaf when it was read, of a verb that goes on from there. A run of
-    an experiment names it and its ``cell``, the place in the plan.
+    an experiment names it and its ``cell``, the place in the plan. ``detail`` is what else the verb
+    was given that makes requests differ.
     """
 
     kind: str
@@ -42,6 +47,25 @@ class Ask:
     from_id: str | EllipsisType | None = ...
     experiment_id: str | None = None
     cell: str | None = None
+    detail: tuple[tuple[str, Json], ...] = ()
+    missed: Missed | None = None
+
+    def under(self, leaf_id: str | None) -> Ask:
+        """Return the same ask at another leaf."""
+        return replace(self, leaf_id=leaf_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A request that replay found no answer to, as the caller gave it (B58).
+
+    The record keeps it so, whichever model answers. ``repeats`` is an unfinished run that is made
+    again from its stored input.
+    """
+
+    digest: str
+    model: str
+    repeats: RunRecord | None = None
 
 
 def plan(image: Loaded, settings: Settings, ask: Ask, leaf: Leaf) -> Job:
@@ -71,19 +95,26 @@ def job_of(
         The first call could pass the budget (B26); carries a run that never began.
     """
     settings.model.check(settings.params)
-    run = Run(image.new_id(), model=settings.model.name, moves=ask.moves, leaf_id=ask.leaf_id)
+    run = Run(
+        image.new_id(),
+        model=settings.model.name,
+        moves=ask.moves,
+        leaf_id=ask.leaf_id,
+        schema=settings.schema,
+    )
     _check_budget(settings, messages, run)
     context = settings.context()
+    missed = ask.missed or Missed(digest_of_ask(settings, ask, context), settings.model.name)
     record = RunRecord(
         id=run.run_id,
         session_id=image.session_id,
         kind=ask.kind,
         created_at=image.clock(),
-        request_digest=settings.request_digest(ask.kind, ask.input, context),
+        request_digest=missed.digest,
         context_digest=context.digest,
-        model=settings.model.name,
+        model=missed.model,
         params_json=recorded_json(settings.params),
-        ephemeral_json=dumps(_ephemeral_digests(ask.input)),
+        ephemeral_json=dumps(ephemeral_digests(ask.input)),
         moves=ask.moves,
         rerun_of=ask.rerun_of,
         experiment_id=ask.experiment_id,
@@ -99,8 +130,15 @@ def job_of(
         context=context,
         input=ask.input,
         settings=settings,
-        refuse_repeats=settings.effects == "refuse" and ask.kind in ("rerun", "edit"),
+        repeats=missed.repeats,
+        refuse_repeats=settings.effects == "refuse"
+        and (ask.missed is not None or ask.kind in ("rerun", "edit")),
     )
+
+
+def digest_of_ask(settings: Settings, ask: Ask, context: Context) -> str:
+    """Return the digest of a request as the caller gave it (B56)."""
+    return settings.request_digest(ask.kind, ask.input, context, dict(ask.detail))
 
 
 def prospective_view(image: Loaded, settings: Settings, ask: Ask) -> View:
@@ -111,7 +149,7 @@ def prospective_view(image: Loaded, settings: Settings, ask: Ask) -> View:
             "the path ends in a finished reply, so there is nothing to continue; give input, "
             "or rerun() the answer"
         )
-    view = settings.view([*path, *ask.input])
+    view = settings.view([*path, *ask.input], image.views)
     if not view.messages:
         raise RunError(
             f"session {shown(image.session_id)} has nothing at the leaf that a model could answer; "
@@ -146,7 +184,7 @@ class ContextUse:
 def context_use(image: Loaded, settings: Settings, leaf_id: str | None) -> ContextUse:
     """Count what the model reads at a leaf (B47)."""
     model = settings.model
-    view = settings.view(image.path(leaf_id))
+    view = settings.view(image.path(leaf_id), image.views)
     counts: dict[str, int] = {}
     for entry_id, message in zip(view.entry_ids, view.messages, strict=True):
         if entry_id is not None:
@@ -167,6 +205,7 @@ def _check_budget(settings: Settings, messages: tuple[Message, ...], run: Run) -
             raise failed_at_call(run, exc) from None
 
 
-def _ephemeral_digests(input: Sequence[Entry]) -> list[str]:
+def ephemeral_digests(input: Sequence[Entry]) -> list[str]:
+    """Return the digest of each ephemeral message of an input."""
     spoken = [entry for entry in input if isinstance(entry, MessageEntry) and entry.ephemeral]
     return [hashlib.sha256(dumps(content).encode()).hexdigest() for content in input_digest(spoken)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from nbdurable.entries import Entry, MessageEntry, kind_of
@@ -14,14 +14,20 @@ from nbdurable.models import resolve_model
 from nbdurable.models.base import Model
 from nbdurable.models.params import RECORDED
 from nbdurable.settings import Settings
-from nbdurable.stored import RunEnd, RunRecord
+from nbdurable.stored import RunEnd, RunRecord, StoredEntry
 from nbdurable.tools import Tool
 
 
-def asked_entry(image: Loaded, entry_id: str, leaf_id: str | None) -> tuple[str | None, str | None]:
+def asked_entry(
+    image: Loaded,
+    entry_id: str,
+    leaf_id: str | None,
+    is_seen: Callable[[StoredEntry], bool] = lambda node: True,
+) -> tuple[str | None, str | None]:
     """Return where to answer again, and the answer that is made again, if any.
 
-    Of a user entry that is its answer on the path to `leaf_id`, else its newest.
+    Of a user entry that is its answer on the path to `leaf_id`, else its newest, those first that
+    `is_seen` knows: to a replay what was added later is not there yet.
 
     Raises
     ------
@@ -36,7 +42,7 @@ def asked_entry(image: Loaded, entry_id: str, leaf_id: str | None) -> tuple[str 
         )
     if entry.role == "user":
         start = last_input(image, entry_id)
-        return start, _answer_below(image, start, leaf_id)
+        return start, _answer_below(image, start, leaf_id, is_seen)
     answer: str | None = None
     first: Entry = entry
     for above in reversed(image.path(entry_id)):
@@ -51,7 +57,9 @@ def asked_entry(image: Loaded, entry_id: str, leaf_id: str | None) -> tuple[str 
     )
 
 
-def _answer_below(image: Loaded, entry_id: str, leaf_id: str | None) -> str | None:
+def _answer_below(
+    image: Loaded, entry_id: str, leaf_id: str | None, is_seen: Callable[[StoredEntry], bool]
+) -> str | None:
     """Return an answer to what ends in `entry_id`; custom entries may stand between."""
     on_path = {node.id for node in image.tree.path(leaf_id)} if leaf_id in image.tree else set()
     found, below = [], [entry_id]
@@ -61,7 +69,8 @@ def _answer_below(image: Loaded, entry_id: str, leaf_id: str | None) -> str | No
                 found.append(node)
             elif node.role is None:
                 below.append(node.id)
-    best = max(found, key=lambda node: (node.id in on_path, node.seq), default=None)
+    ranked = [((node.id in on_path, is_seen(node), node.seq), node) for node in found]
+    best = max(ranked, key=lambda pair: pair[0])[1] if ranked else None
     return best.id if best else None
 
 

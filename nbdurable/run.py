@@ -1,8 +1,8 @@
 """The handle of a run: a log of events that any number of readers follow at their own pace.
 
-Owns the log, the ways to read it and the questions a run asks. Does not own what the run does
-(`loop`). The one idea: the log is written before any reader is woken, a reader never holds up the
-run, and the run never waits for a reader (B17).
+Owns the log and the ways to read it. Does not own what the run does (`loop`). The one idea: the
+log is written before any reader is woken, a reader never holds up the run, and the run never waits
+for a reader (B17).
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import NbDurableError, RunError
 from nbdurable.events import Event
 from nbdurable.origin import execution_count
+from nbdurable.questions import Question, confirm
+from nbdurable.schemas import Schema
+from nbdurable.textstream import TextStream
 from nbdurable.threads import call_soon
 
 RunOutcome = Literal["done", "max_steps", "error", "aborted", "interrupted"]
@@ -34,11 +37,18 @@ class Run:
     """
 
     def __init__(
-        self, run_id: str, *, model: str | None = None, moves: bool = True, leaf_id: str | None
+        self,
+        run_id: str,
+        *,
+        model: str | None = None,
+        moves: bool = True,
+        leaf_id: str | None,
+        schema: Schema | None = None,
     ) -> None:
         self.run_id = run_id
         self.model = model
         self.is_detached = not moves
+        self.schema = schema
         self.outcome: RunOutcome | None = None
         self.shown_in: int | None = None
         self._failure: BaseException | None = None
@@ -83,10 +93,27 @@ class Run:
     @property
     def text(self) -> str:
         """The text of the last answer; empty when there is none."""
-        for entry in reversed(self.entries):
-            if isinstance(entry, MessageEntry) and entry.role == "assistant":
-                return entry.text
-        return ""
+        last = self._last_answer()
+        return last.text if last else ""
+
+    @property
+    def data(self) -> Any:
+        """What the last answer holds, of a finished run with a schema; None where it is unfit.
+
+        An instance of the class that was asked for; plain JSON values after a JSON schema, or
+        where the class is no longer known.
+        """
+        return self._data()[0]
+
+    @property
+    def data_error(self) -> str | None:
+        """Where and why the last answer does not fit the schema, in one line, or None."""
+        return self._data()[1]
+
+    def _data(self) -> tuple[Any, str | None]:
+        if self.schema is None or not self._is_done:
+            return None, None
+        return self.schema.answer(self._last_answer())
 
     @property
     def usage(self) -> Usage:
@@ -103,6 +130,9 @@ class Run:
 
     def _answers(self) -> Iterator[Message]:
         return (message for message in self.messages if message.role == "assistant")
+
+    def _last_answer(self) -> Message | None:
+        return next((m for m in reversed(self.messages) if m.role == "assistant"), None)
 
     @property
     def leaf_id(self) -> str | None:
@@ -294,7 +324,7 @@ class Run:
         """Put an open question to the person at this reader (B29)."""
         for question in list(self._questions):
             if question.claim():
-                question.answer(_confirm(question.text))
+                question.answer(confirm(question.text))
 
     def answer(self, call_id: str, allow: bool) -> None:
         """Answer the open question about a tool call, as a button does."""
@@ -334,53 +364,6 @@ class Run:
         for loop, woken in self._waiters:
             if not woken.is_set():
                 call_soon(loop, woken.set)
-
-
-class TextStream:
-    """The text of a run's answers, piece by piece."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-
-    def __iter__(self) -> Iterator[str]:
-        return (event.text for event in self._run if _is_text(event))
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        async for event in self._run:
-            if _is_text(event):
-                yield event.text
-
-
-class Question:
-    """Whether a tool may run; the first reader, or button, to claim it answers it."""
-
-    def __init__(self, call_id: str, text: str, reply: Callable[[bool], None]) -> None:
-        self.call_id = call_id
-        self.text = text
-        self._reply = reply
-        self._lock = threading.Lock()
-        self.is_open = True
-
-    def claim(self) -> bool:
-        """Take the question; False when another has."""
-        with self._lock:
-            was_open, self.is_open = self.is_open, False
-        return was_open
-
-    def answer(self, allow: bool) -> None:
-        """Send the answer to the run."""
-        self._reply(allow)
-
-
-def _is_text(event: Event) -> bool:
-    return event.type == "message_update" and bool(event.text)
-
-
-def _confirm(text: str) -> bool:
-    try:
-        return input(f"{text} [y/N] ").strip().lower() in ("y", "yes")
-    except (EOFError, OSError, RuntimeError):  # no one to ask: ipykernel raises a RuntimeError
-        return False
 
 
 async def _beat(woken: asyncio.Event) -> None:

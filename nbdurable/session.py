@@ -11,25 +11,29 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from nbdurable import forking, starting
+from nbdurable import forking, replaying, starting
 from nbdurable.annotating import Annotating
-from nbdurable.asking import Asking
 from nbdurable.blocks import Json, Message
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
-from nbdurable.errors import EntryError, shown
+from nbdurable.errors import EntryError, RunError, shown
+from nbdurable.exploring import Exploring
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf
 from nbdurable.models.base import Model
 from nbdurable.origin import checked_session_id, new_session_id
 from nbdurable.planning import Ask, ContextUse, context_use, continued_leaf, prospective_view
 from nbdurable.references import LEAF, Reference, resolve, resolve_entry
+from nbdurable.replay import ReplayReport
 from nbdurable.run import Run
 from nbdurable.settings import ToolValue
 from nbdurable.stored import StoredEntry
 from nbdurable.tree import Tree
 from nbdurable.views import transcript_view
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 E = TypeVar("E", bound=Entry)
 Show = Literal["stream", "line"] | None
@@ -38,7 +42,7 @@ Show = Literal["stream", "line"] | None
 SHOWN_WHOLE = 60  # entries at the end of the path whose full text a static tree may hold
 
 
-class Session(Asking, Annotating):
+class Session(Exploring, Annotating):
     """One handle of a session; make it with `open`.
 
     Verbs may be called from any thread. What they return is immutable or a copy.
@@ -59,6 +63,8 @@ class Session(Asking, Annotating):
     @property
     def leaf_id(self) -> str | None:
         """The entry the next append attaches to; None is the root."""
+        if not self._is_closed:
+            self.begin_cell()
         return self.leaf.id
 
     @property
@@ -106,6 +112,9 @@ class Session(Asking, Annotating):
         """
         self.ready()
         target = resolve(self.image, ref, self.leaf.id)
+        if self.replay is not None:
+            self.put(target)
+            return
         if target == self.leaf.id and target == self.image.position:
             return
         self._branch_to(target, tells=True)
@@ -124,7 +133,7 @@ class Session(Asking, Annotating):
     def resume(self) -> str | None:
         """Move the leaf to the stored position, which others may have moved; return it."""
         self.ready()
-        self.go_to(self.image.position)
+        self.put(self.image.position)
         return self.leaf.id
 
     def fork(self, session_id: str | None = None, at: Reference = LEAF) -> Session:
@@ -137,15 +146,24 @@ class Session(Asking, Annotating):
         """
         self.ready()
         leaf_id = resolve(self.image, at, self.leaf.id)
-        child_id = new_session_id() if session_id is None else checked_session_id(session_id)
-        record = forking.fork(self.image, child_id, leaf_id)
-        child = starting.sibling_handle(self, record.id)
-        self.tell(
-            "session_forked",
-            session_id=record.id,
-            parent_session_id=self.id,
-            leaf_id=child.leaf_id,
-        )
+        if session_id is not None:
+            checked_session_id(session_id)
+        replay = self.replay
+        known = replaying.take_fork(self, replay, session_id, leaf_id) if replay else None
+        child_id = known or session_id or new_session_id()
+        if known is None:
+            forking.fork(self.image, child_id, leaf_id)
+        child = starting.sibling_handle(self, child_id)
+        if replay is not None:
+            replay.mark(child_id)
+            replaying.begin_child(self, child, leaf_id)
+        if known is None:
+            self.tell(
+                "session_forked",
+                session_id=child_id,
+                parent_session_id=self.id,
+                leaf_id=child.leaf_id,
+            )
         child.tell("session_init", leaf_id=child.leaf_id)
         return child
 
@@ -165,10 +183,7 @@ class Session(Asking, Annotating):
             The summary failed or is empty; the tree is as it was.
         """
         self.ready()
-        entry = starting.compact(self, keep_turns, prompt, self.settings.override(model=model))
-        if entry is not None:
-            self.tell("session_compacted", leaf_id=entry.id, entry_id=entry.id)
-        return entry
+        return starting.compact(self, keep_turns, prompt, self.settings.override(model=model))
 
     # -- appending -----------------------------------------------------------------------------
 
@@ -188,7 +203,16 @@ class Session(Asking, Annotating):
                     "give it to run()"
                 )
         self.ready(moves=not all(isinstance(draft, CustomEntry) for draft in drafts))
-        stored = tuple(self.image.append(drafts, self.leaf)) if drafts else ()
+        if not drafts:
+            return ()
+        if self.replay is not None:
+            found = replaying.take_appended(self, self.replay, "append", drafts, self.leaf.id)
+            if found is not None:
+                return found
+            if self.image.foreground is None:
+                self.settle()
+        stored = tuple(self.image.append(drafts, self.leaf))
+        self.wrote(stored)
         if self.image.position == self.leaf.id:
             self.seen_position = self.leaf.id
         return stored
@@ -228,7 +252,7 @@ class Session(Asking, Annotating):
         """Return what the model reads of the path to the leaf: the model view."""
         self.fresh()
         path = self.image.path(self.leaf.id)
-        return self.settings.view(path).messages
+        return self.settings.view(path, self.image.views).messages
 
     def transcript(self) -> list[Entry]:
         """Return what people read of the path to the leaf: all but meta and ephemeral entries."""
@@ -255,6 +279,21 @@ class Session(Asking, Annotating):
         view = prospective_view(self.image, settings, ask)
         return settings.model.describe(settings.request(view.messages))
 
+    def replay_report(self) -> ReplayReport:
+        """Return which calls of this handle the record has answered, and what was made anew.
+
+        Raises
+        ------
+        RunError
+            The session was opened without ``replay=``.
+        """
+        if self.replay is None:
+            raise RunError(
+                f"session {shown(self.id)} was opened without replay, so there is nothing to "
+                "report; open it with replay=True"
+            )
+        return self.replay.report()
+
     def export(
         self,
         path: str | os.PathLike[str],
@@ -270,7 +309,8 @@ class Session(Asking, Annotating):
             The file. One that is there must be empty or of the same format.
         format : str, optional
             A format's name; by default the suffix says it. ``"jsonl"`` holds a session without
-            loss: `nb.load` imports it, `nb.open` takes it for a store.
+            loss: `nb.load` imports it, `nb.open` takes it for a store. ``"dpo"`` holds pairs of
+            a better and a worse answer, from `prefer` and `rate`, in OpenAI's form.
         at : reference, optional
             Write only the path to this entry, with what belongs to it; by default all.
         redact : callable, optional
@@ -293,3 +333,56 @@ class Session(Asking, Annotating):
         """Return the tokens of what the model reads at the leaf, by entry, against its limit."""
         self.fresh()
         return context_use(self.image, self.settings, self.leaf.id)
+
+    # -- as data -------------------------------------------------------------------------------
+
+    def df(self, *, texts: bool = True) -> DataFrame:
+        """Return one row per stored entry of the session, by ``seq``.
+
+        Parameters
+        ----------
+        texts : bool
+            Whether to read what was said. Without, the frame lacks ``text`` and ``data``, and
+            100,000 entries take a tenth of the time.
+
+        Returns
+        -------
+        DataFrame
+            Scalars of fixed dtypes, missing ones ``pd.NA``, times aware UTC; the same columns for
+            zero rows. ``on_path`` tells of the path to this handle's leaf; ``branch`` is the
+            ordinal of the newest leaf below the entry. ``turn`` and ``step`` count along the
+            entry's path, from 1, steps from the start of each turn; they are missing before the
+            first.
+        """
+        from nbdurable.frames import entries_frame
+
+        self.fresh()
+        return entries_frame(self.image.store, self.id, self.leaf.id, texts=texts)
+
+    def runs_df(self) -> DataFrame:
+        """Return one row per run, in the order they started; dtypes as in `df`.
+
+        ``input`` and ``answer`` are previews, ``status`` is the outcome of a run that ended, else
+        ``running`` or ``interrupted``.
+        """
+        from nbdurable.frames import runs_frame
+
+        self.fresh()
+        return runs_frame(self.image.store, self.id)
+
+    def branches_df(self) -> DataFrame:
+        """Return one row per branch, by ``seq`` of its leaf, with sums over its path.
+
+        ``parted_n`` is the last entry it shares with another branch, missing where it shares none.
+        """
+        from nbdurable.frames import branches_frame
+
+        self.fresh()
+        return branches_frame(self.image.store, self.id, self.leaf.id)
+
+    def tools_df(self) -> DataFrame:
+        """Return one row per tool call with its result; a result without its call is an orphan."""
+        from nbdurable.frames import tools_frame
+
+        self.fresh()
+        return tools_frame(self.image.store, self.id)

@@ -6,23 +6,26 @@ Nothing of it is stored but what a run records (B2); none of it is shown but nam
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import Literal
 
-from nbdurable.blocks import Message
+from nbdurable.blocks import Json, Message
 from nbdurable.budget import Budget
 from nbdurable.entries import Entry
 from nbdurable.errors import shown
+from nbdurable.growing import GrowingViews
 from nbdurable.hooks import HookChain
 from nbdurable.inputs import input_digest
 from nbdurable.models import resolve_model
 from nbdurable.models.base import Model, ModelRequest
 from nbdurable.models.params import recorded, recorded_json, warn_unknown
+from nbdurable.schemas import Schema
 from nbdurable.stored import Context
 from nbdurable.tools import Tool, as_tools
-from nbdurable.views import View, model_view
+from nbdurable.views import View
 from nbdurable.wire import clean, dumps
 
 Effects = Literal["refuse", "run"]
@@ -43,6 +46,12 @@ class Settings:
     compact_above: int | None = None
     budgets: tuple[Budget, ...] = ()
     effects: Effects = "refuse"
+    asked_schema: Schema | None = field(default=None, repr=False)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The form that answers are asked to have, or None."""
+        return self.asked_schema or Schema.of_format(self.params.get("response_format"))
 
     def override(
         self,
@@ -50,6 +59,7 @@ class Settings:
         model: str | Model | None = None,
         system: str | EllipsisType | None = ...,
         tools: Iterable[ToolValue] | EllipsisType = ...,
+        schema: object = None,
         effects: Effects = "refuse",
         budget_usd: float | None = None,
         **params: object,
@@ -58,11 +68,17 @@ class Settings:
 
         Raises
         ------
-        EntryError, RunError, ValueError
+        EntryError, RunError, TypeError, ValueError
             A value cannot be used; the text says which.
         """
         if effects not in ("refuse", "run"):
             raise ValueError(f"effects is {shown(effects)}; give 'refuse' or 'run'")
+        asked = None if "response_format" in params else self.asked_schema
+        if schema is not None:
+            if "response_format" in params:
+                raise TypeError("schema and response_format are the same thing; give one of them")
+            asked = Schema.of(schema)
+            params["response_format"] = asked.response_format
         if params:
             warn_unknown(params, stacklevel=4)
             recorded_json(params)
@@ -75,12 +91,13 @@ class Settings:
             params={**self.params, **params},
             budgets=budgets,
             effects=effects,
+            asked_schema=asked,
         )
 
-    def view(self, path: Sequence[Entry]) -> View:
-        """Return what the model reads of a path (B44)."""
+    def view(self, path: Sequence[Entry], views: GrowingViews) -> View:
+        """Return what the model reads of a path (B44); `views` are those of its session."""
         effects = frozenset(tool.name for tool in self.tools if tool.effects)
-        return model_view(path, model=self.model.name, effects=effects)
+        return views.view(path, self.model.name, effects)
 
     def context(self) -> Context:
         """Return system text and tools as they are stored, once per content."""
@@ -96,15 +113,25 @@ class Settings:
             params=dict(self.params),
         )
 
-    def request_digest(self, kind: str, input: Sequence[Entry], context: Context) -> str:
-        """Return the digest by which equal requests are known, given `context()` (B56)."""
+    def request_digest(
+        self,
+        kind: str,
+        input: Sequence[Entry],
+        context: Context,
+        detail: Mapping[str, Json] | None = None,
+    ) -> str:
+        """Return the digest by which equal requests are known, given `context()` (B56).
+
+        `detail` is what else the verb was given. The order of parameters does not count.
+        """
         return _sha256(
             {
                 "kind": kind,
                 "input": input_digest(input),
                 "model": self.model.name,
                 "context": context.digest,
-                "params": recorded(self.params),
+                "params": json.dumps(recorded(self.params), sort_keys=True),
+                **({"detail": dict(detail)} if detail else {}),
             }
         )
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nbdurable import replaying
 from nbdurable.background import background_loop, check_may_wait, submit
 from nbdurable.compacting import CompactionLoop, compact_before, plan_at
 from nbdurable.compaction import summary_messages
@@ -24,8 +25,10 @@ from nbdurable.loaded import Leaf, load
 from nbdurable.loop import Job, Loop
 from nbdurable.origin import execution_count, is_alive
 from nbdurable.pairing import is_failed
-from nbdurable.planning import Ask, job_of, plan
+from nbdurable.planning import Ask, LeafMoved, job_of, plan
+from nbdurable.replayed import model_of
 from nbdurable.run import Run
+from nbdurable.schemas import Schema
 from nbdurable.settings import Settings, Show
 from nbdurable.stored import RunEnd, RunRecord
 from nbdurable.stores import open_store, release_store
@@ -42,10 +45,6 @@ log = logging.getLogger("nbdurable")
 
 NOT_SEEN = ""  # no entry: whatever position is found later is news
 STOP_WAIT_S = 5.0  # how long close() waits for its runs to store what came
-
-
-class LeafMoved(Exception):
-    """Another thread moved the handle's leaf while a run from it was prepared; plan it anew."""
 
 
 def start(
@@ -66,25 +65,43 @@ def start(
     """
     if wait:
         check_may_wait("this run")
-    job = plan(handle.image, settings, ask, handle.leaf if ask.moves else Leaf(ask.leaf_id))
-    _warn_if_continued(handle, ask)
-    before = handle.leaf.id
-    if ask.moves:
-        _take_foreground(handle, job, ask)
-    if settings.compact_above is not None and ask.moves:
-        job.prepare = compact_before(0, settings.compact_above)
-        job.on_compacted = partial(_tell_compacted, handle)
-    job.run._then, job.run._present = partial(_then, handle), _bundle
     if isinstance(show, EllipsisType):
         show = "stream" if wait else None
+    replay, before = handle.replay, handle.leaf.id
+    if replay is not None:
+        hit, ask, settings = replaying.answer(handle, replay, ask, settings)
+        if hit is not None:
+            return _present_again(handle, hit, ask, wait=wait, show=show)
+    try:
+        job = plan(handle.image, settings, ask, handle.leaf if ask.moves else Leaf(ask.leaf_id))
+        _warn_if_continued(handle, ask)
+        if ask.moves:
+            _take_foreground(handle, job, ask)
+    except BaseException:
+        if replay is not None:
+            replaying.refused(replay, ask)
+        raise
+    if replay is not None:
+        replaying.begun(replay, ask, job.run)
+    if settings.compact_above is not None and ask.moves and job.repeats is None:
+        job.prepare = compact_before(0, settings.compact_above)
+        job.on_compacted = partial(_tell_compacted, handle)
 
     def go() -> Run:
-        _launch(handle, job, Loop(job))
+        submit(made_live(handle, job, Loop(job)))
         if tells:
             handle.tell("session_branched", leaf_id=ask.leaf_id, from_id=before)
         return follow(job.run, show) if wait else _shown_live(job.run, show)
 
     return _go_interruptibly(job, go) if wait else go()
+
+
+def _present_again(handle: Asking, run: Run, ask: Ask, *, wait: bool, show: Show) -> Run:
+    """Show a run that the record answered, as when it ran."""
+    run._then, run._present = partial(_then, handle), _bundle
+    if ask.moves and not wait and handle.replay is not None:
+        handle.replay.overlapped = run
+    return follow(run, show) if wait else _shown_live(run, show)
 
 
 def _go_interruptibly(job: Job, go: Callable[[], Run]) -> Run:
@@ -104,28 +121,35 @@ def _take_foreground(handle: Asking, job: Job, ask: Ask) -> None:
     try:
         if ask.from_id not in (handle.leaf.id, ...):
             raise LeafMoved
-        if ask.leaf_id != handle.leaf.id:
+        if job.repeats is not None:  # the loop goes to the end of the stored input
+            handle.go_to(ask.leaf_id)
+            job.leaf = handle.leaf
+        elif ask.leaf_id != handle.leaf.id:
             handle.image.move(ask.leaf_id)
             handle.go_to(ask.leaf_id)
             job.leaf = handle.leaf
         else:
+            handle.settle()
             _warn_if_elsewhere(handle)
+        handle.settled()
         handle.seen_position = NOT_SEEN
     except BaseException:
         handle.image.release(job.run)
         raise
 
 
-def _launch(handle: Asking, job: Job, loop: Loop) -> None:
+def made_live(handle: Asking, job: Job, loop: Loop) -> Coroutine[Any, Any, None]:
+    """Make a job's run one of the handle's, and return the work for the background loop."""
     background = background_loop()
 
     def cancel() -> None:
         background.call_soon_threadsafe(job.cancelled.set)
 
-    job.run._cancel = cancel
-    handle.runs_started.add(job.run)
-    handle.image.live[job.run.run_id] = job.run
-    submit(loop.run())
+    run = job.run
+    run._then, run._present, run._cancel = partial(_then, handle), _bundle, cancel
+    handle.runs_started.add(run)
+    handle.image.live[run.run_id] = run
+    return loop.run()
 
 
 def _tell_compacted(handle: Asking, entry: Entry) -> None:
@@ -235,20 +259,29 @@ def compact(
     planned = plan_at(image, handle.leaf.id, keep_turns)
     if planned is None:
         return None
-    ask = Ask(kind="compact", input=(), leaf_id=handle.leaf.id)
+    detail = (("keep_turns", keep_turns), ("prompt", prompt))
+    ask = Ask(kind="compact", input=(), leaf_id=handle.leaf.id, detail=detail)
+    if handle.replay is not None:
+        hit, ask, settings = replaying.answer(handle, handle.replay, ask, settings)
+        if hit is not None:
+            return hit.entries[-1]
     job = job_of(image, settings, ask, handle.leaf, summary_messages(planned, prompt))
     loop = CompactionLoop(job)
     loop.plan, loop.prompt = planned, prompt
     image.claim(job.run)
+    handle.settle()
+    if handle.replay is not None:
+        replaying.begun(handle.replay, ask, job.run)
 
     def go() -> Run:
-        _launch(handle, job, loop)
+        submit(made_live(handle, job, loop))
         return job.run.wait()
 
     _go_interruptibly(job, go)
     if loop.entry is None:
         raise job.run._failure or RunError("the compaction was cancelled; nothing was changed")
     handle.seen_position = image.position
+    _tell_compacted(handle, loop.entry)
     return loop.entry
 
 
@@ -260,7 +293,10 @@ def sibling_handle(handle: H, session_id: str) -> H:
     except BaseException:
         release_store(store)
         raise
-    return type(handle)(image, handle.settings, store=store, publisher=handle.publisher)
+    replay = handle.replay.of_child() if handle.replay is not None else None
+    return type(handle)(
+        image, handle.settings, store=store, publisher=handle.publisher, replay=replay
+    )
 
 
 # -- ends --------------------------------------------------------------------------------------
@@ -278,22 +314,37 @@ def stop_all(runs: Iterable[Run]) -> None:
 
 def past_runs(handle: Asking) -> list[Run]:
     """Return the session's runs as finished handles; one whose process is gone is interrupted."""
-    image = handle.image
-    made: dict[str, list[Entry]] = {}
-    for entry in image.all_entries():
-        if entry.run_id is not None and entry.n is not None:
-            made.setdefault(entry.run_id, []).append(entry)
-    live = {run.run_id: run for run in image.live.values() if not run.is_done}
-    live |= {run.run_id: run for run in handle.runs_started}
+    return runs_of(handle, handle.image.store.load_runs(handle.image.session_id))
+
+
+def runs_of(handle: Asking, records: Iterable[tuple[RunRecord, RunEnd | None]]) -> list[Run]:
+    """Return the runs of these records; only what they made is decoded."""
+    image, kept = handle.image, list(records)
+    made: dict[str | None, list[Entry]] = {record.id: [] for record, _ in kept}
+    for node in image.tree.nodes:
+        if node.run_id in made:
+            made[node.run_id].append(image.entry(node.id))
+    started = {run.run_id: run for run in image.live.values() if not run.is_done}
+    started |= {run.run_id: run for run in handle.runs_started}
     return [
-        live.get(record.id) or _past_run(handle, record, end, made.get(record.id, []))
-        for record, end in image.store.load_runs(image.session_id)
+        started.get(record.id) or _past_run(handle, record, end, made[record.id])
+        for record, end in kept
     ]
 
 
 def _past_run(handle: Asking, record: RunRecord, end: RunEnd | None, made: list[Entry]) -> Run:
+    image = handle.image
+    known = {entry.id for entry in made}
+    again = [image.entry(i) for i in record.input_ids if i not in known and i in image.tree]
+    made = [*again, *made]  # a repeated run has the input of the run it repeats
     leaf_id = made[-1].id if made else record.start_leaf_id
-    run = Run(record.id, model=record.model, moves=record.moves, leaf_id=record.start_leaf_id)
+    run = Run(
+        record.id,
+        model=model_of(record, made),
+        moves=record.moves,
+        leaf_id=record.start_leaf_id,
+        schema=Schema.recorded(record.params_json),
+    )
     run._entries, run._leaf_id, run._input_ids = made, leaf_id, record.input_ids
     run._then, run._present = partial(_then, handle), _bundle
     if end is not None:

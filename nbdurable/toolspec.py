@@ -14,15 +14,15 @@ from dataclasses import make_dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, get_args, get_origin
 
+from nbdurable.answers import problems
 from nbdurable.blocks import Json
-from nbdurable.errors import ToolError, shown
+from nbdurable.errors import ToolError
 from nbdurable.wire import clean
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter
 
 INJECTED = frozenset({"idempotency_key", "report"})  # given by the loop, unknown to the model
-SHOWN_PROBLEMS = 5
 
 _REFUSED_KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "is positional-only",
@@ -86,7 +86,7 @@ class Arguments:
         try:
             given = self._adapter.validate_json(clean(raw) or "{}")
         except ValidationError as exc:
-            text = f"arguments of {self._name!r} do not fit: {_problems(exc)}"
+            text = f"arguments of {self._name!r} do not fit: {problems(exc)}"
             raise UnfitArguments(text) from exc
         return {name: getattr(given, name) for name in self._names}
 
@@ -157,30 +157,6 @@ def _column(parameter: inspect.Parameter, told: str | None) -> tuple[str, object
     if default is parameter.empty:
         return parameter.name, typed, Field()
     return parameter.name, typed, default if isinstance(default, FieldInfo) else Field(default)
-
-
-def _problems(error: ValidationError) -> str:
-    """Return what is wrong with a call's arguments, in one line that a model can act on."""
-    found = error.errors(include_url=False, include_context=False)
-    lines = [
-        _problem(item["loc"], item["msg"], item["type"], item["input"])
-        for item in found[:SHOWN_PROBLEMS]
-    ]
-    if len(found) > SHOWN_PROBLEMS:
-        lines.append(f"and {len(found) - SHOWN_PROBLEMS} more")
-    return "; ".join(lines)
-
-
-def _problem(place: tuple[int | str, ...], text: str, kind: str, value: object) -> str:
-    where = ".".join(str(step) for step in place)
-    if kind == "missing":
-        return f"{where}: missing"
-    if kind == "unexpected_keyword_argument":
-        return f"{where}: not a parameter"
-    text = " ".join(text.split())
-    if kind == "json_invalid":
-        return text
-    return f"{where}: {text}, got {shown(value, 40)}".removeprefix(": ")
 
 
 # -- docstrings --------------------------------------------------------------------------------

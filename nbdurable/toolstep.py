@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from nbdurable.blocks import Message, ToolCallBlock, ToolResultBlock
 from nbdurable.entries import MessageEntry
 from nbdurable.modelcall import cancelled_error
-from nbdurable.run import Question
+from nbdurable.questions import Question
 from nbdurable.stored import Annotation, Outcome
 from nbdurable.threads import RunCancelled, in_thread, unless_set
 from nbdurable.tools import Tool, call_tool, error_result

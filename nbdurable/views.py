@@ -20,7 +20,7 @@ from nbdurable.blocks import (
     ToolResultBlock,
 )
 from nbdurable.entries import CompactionEntry, Entry, MessageEntry
-from nbdurable.pairing import Slot, is_failed, is_provider_result, pair
+from nbdurable.pairing import Pairing, Slot, is_failed, is_provider_result, pair
 
 SUMMARY_HEADER = (
     "[Summary of the conversation so far, made because it had grown long. "
@@ -172,18 +172,24 @@ def model_view(
     effects : frozenset of str
         Names of tools with effects, whose lost calls are answered "outcome unknown" (B29).
     """
-    return _Projection(visible_entries(path), model, effects).view()
+    visible = visible_entries(path)
+    pairing = pair([entry for entry in visible if isinstance(entry, MessageEntry)])
+    return Projection(visible, model, effects, pairing).view()
 
 
-class _Projection:
-    """One pass over visible entries."""
+class Projection:
+    """One pass over visible entries, whose messages were paired before."""
 
     def __init__(
-        self, visible: Sequence[Entry], model: str | None, effects: frozenset[str]
+        self,
+        visible: Sequence[Entry],
+        model: str | None,
+        effects: frozenset[str],
+        pairing: Pairing,
     ) -> None:
         self._summary = next((e for e in visible if isinstance(e, CompactionEntry)), None)
         self._entries = [entry for entry in visible if isinstance(entry, MessageEntry)]
-        self._pairing = pair(self._entries)
+        self._pairing = pairing
         self._model = model
         self._effects = effects
         self._messages: list[Message] = []
@@ -191,6 +197,7 @@ class _Projection:
         self._repairs: list[Repair] = []
 
     def view(self) -> View:
+        """Return the view; to be called once."""
         if self._summary is not None:
             text = TextBlock(f"{SUMMARY_HEADER}\n\n{self._summary.summary}")
             self._send(Message("user", (text,)), self._summary.id)

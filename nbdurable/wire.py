@@ -136,12 +136,12 @@ def block_from_dict(wire: Mapping[str, Json], fetch: Callable[[str], bytes] | No
 
 def _block(wire: Mapping[str, Json], fetch: Callable[[str], bytes] | None) -> Block:
     kind = wire["type"]
+    if kind == "text" and len(wire) == 2:  # nearly all there are
+        return TextBlock(_text(wire["text"]))
     known = _KEYS.get(str(kind))
     if known is None or not known.issuperset(wire):
         raise ValueError(kind)
     name = _optional(wire.get("name"))
-    if kind == "text":
-        return TextBlock(_text(wire["text"]))
     if kind == "thinking":
         return ThinkingBlock(
             _text(wire["text"]), _optional(wire.get("signature")), _optional(wire.get("data"))
@@ -195,12 +195,13 @@ def reply_from_dict(wire: Mapping[str, Json]) -> Reply:
     params = json.dumps(wire.get("params") or {}, ensure_ascii=False, separators=(",", ":"))
     return Reply(
         **plain,  # type: ignore[arg-type]
-        usage=_usage(usage) if isinstance(usage, dict) else None,
+        usage=usage_from_dict(usage) if isinstance(usage, dict) else None,
         params_json=params,
     )
 
 
-def _usage(wire: Mapping[str, int]) -> Usage:
+def usage_from_dict(wire: Mapping[str, int]) -> Usage:
+    """Return token counts from their wire form; kinds unknown here are left out."""
     return Usage(**{name: wire[name] for name in Usage().to_dict() if name in wire})
 
 

@@ -13,21 +13,21 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "errors",
-        "ids blocks",
+        "ids blocks frozen",
         "entries wire codec stored events",
-        "tree pairing views compaction annotations",
-        "stores models media inputs tools toolspec hooks threads",
-        "background budget lifecycle origin",
-        "loaded settings run replay",
-        "modelcall references reruns forking",
+        "tree pairing views compaction annotations answers schemas",
+        "paths growing",
+        "stores models media inputs tools toolspec hooks threads background",
+        "budget lifecycle origin questions textstream",
+        "loaded settings run replay recorded",
+        "modelcall references reruns forking replayed",
         "toolstep",
         "loop compacting",
         "notebook display terminal outline reprs",
-        "planning starting handle asking annotating",
-        "session",
+        "planning starting replaying handle asking annotating",
+        "exploring session",
         "opening",
-        "explore",
-        "frames library formats",
+        "explore frames library formats",
         "notebook.tree notebook.compare notebook.bridge notebook.magics testing",
         ".",
         "demo",
@@ -35,7 +35,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
     )
 )
 
-# `session` alone may reach upward, inside methods, and only to these.
+# `session` alone may reach upward, inside methods, and only to these; `exploring` is part of it.
 SESSION_REACHES = frozenset("explore frames library formats notebook.tree notebook.compare".split())
 
 # Where alone each heavy library may be imported, outside type-checking blocks.
@@ -43,14 +43,16 @@ HOMES: dict[str, tuple[str, ...]] = {
     "duckdb": ("stores.duckdb",),
     "litellm": ("models.litellm",),
     "xllamacpp": ("models.local", "models.local_engine"),
-    "pandas": ("frames",),
+    "pandas": ("frames", "explore.frame"),
     "anywidget": ("notebook",),
     "ipywidgets": ("notebook",),
     "psycopg": ("stores.postgres",),
 }
 
 # Heavy libraries that a module may import only inside a function, unless it is their home.
-LAZY = frozenset({*HOMES, "IPython", "pydantic", "rich", "matplotlib", "PIL", "numpy", "tqdm"})
+LAZY = frozenset(
+    {*HOMES, *"IPython jsonschema matplotlib numpy PIL pydantic referencing rich tqdm".split()}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,9 @@ def is_allowed(found: Import) -> bool:
     """Return whether one import keeps to the floors and homes."""
     if not found.is_ours:
         is_free = found.target not in HOMES and not (found.is_top and found.target in LAZY)
+        is_free |= found.target == "numpy" and is_within(found.module, HOMES["pandas"])
         return is_free or is_within(found.module, HOMES.get(found.target, ()))
     if floor_of(found.target) <= floor_of(found.module):
         return True
-    reaches_up = found.module == "session" and not found.is_top
+    reaches_up = found.module in ("session", "exploring") and not found.is_top
     return reaches_up and is_within(found.target, SESSION_REACHES)

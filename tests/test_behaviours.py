@@ -162,7 +162,8 @@ def test_the_list_names_tests_and_open_parts() -> None:
 def test_what_is_not_yet_required_is_listed_as_later() -> None:
     lines = list(behaviours.listing(report_with(), brief=True))
 
-    assert f"B55    0  {TITLES[55]} (later)" in lines
+    later = max(TITLES.keys() - REQUIRED)
+    assert f"B{later}    0  {TITLES[later]} (later)" in lines
 
 
 def test_every_behaviour_has_a_title_and_open_parts_are_required() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -235,7 +234,7 @@ class Shuffled(MemoryStore):
 
     def load_entries(self, session_id: str, after_n: int = 0) -> list[StoredEntry]:
         rows = super().load_entries(session_id, after_n)
-        return [replace(row, parent_id=self.read_as.get(row.id, row.parent_id)) for row in rows]
+        return [row._replace(parent_id=self.read_as.get(row.id, row.parent_id)) for row in rows]
 
 
 # B41

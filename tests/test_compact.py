@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import pytest
 
@@ -253,8 +252,8 @@ def test_a_first_kept_entry_that_is_not_on_the_path_leaves_summary_and_what_foll
 ) -> None:
     chat = of_turns(store, 2, "A summary.", "a3")
     chat.compact(keep_turns=1)
-    elsewhere = replace(
-        store.load_entries("s")[-1],  # it keeps from entry #3 on
+    (*_, summary) = store.load_entries("s")  # it keeps from entry #3 on
+    elsewhere = summary._replace(
         id="0190b6d4-0000-7000-8000-000000000002",
         parent_id=chat[2].id,
     )

@@ -68,7 +68,8 @@ class _City(BaseModel):
 def test_a_pydantic_class_is_recorded_as_its_schema() -> None:
     wire = json.loads(recorded_json({"response_format": _City}))
 
-    assert wire["response_format"]["properties"]["name"] == {"title": "Name", "type": "string"}
+    schema = wire["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["name"] == {"title": "Name", "type": "string"}
 
 
 # B64

@@ -73,10 +73,7 @@ def hold(how: str, folder: Path) -> Talk:
     reached = {"model": "openai/local", "api_base": base_url, "api_key": key}
     with nb.open("talk", store=path, **(reached if how == "http" else {"model": "local"})) as chat:  # type: ignore[arg-type]
         first = chat.run("Greet me.", max_tokens=12, temperature=0, show=None)
-        # The server itself ignores tool_choice, so that calls are made in the process.
-        called = chat.run(
-            "Add 2 and 3.", model="local", tools=[add], tool_choice=NAMED, max_tokens=60, show=None
-        )
+        called = chat.run("Add 2 and 3.", tools=[add], tool_choice=NAMED, max_tokens=60, show=None)
         after_call = chat.run("Thank you.", tools=[add], max_tokens=12, show=None)
         cut = chat.run("Tell me a long story.", wait=False, **ENDLESS)
         pieces = cancelled_in_its_middle(cut)
@@ -183,3 +180,17 @@ def test_no_key_of_the_endpoint_is_in_any_file(talk: Talk) -> None:
     assert any(b"Greet me." in file.read_bytes() for file in files)
     for file in files:
         assert not any(key.encode() in file.read_bytes() for key in talk.keys), file.name
+
+
+# B22
+def test_a_prompt_too_long_for_the_endpoint_is_an_error_of_the_context() -> None:
+    base_url, key = local_endpoint()
+    reached: Any = {"model": "openai/local", "api_base": base_url, "api_key": key}
+
+    with (
+        nb.open("long", store=":memory:", **reached) as chat,
+        pytest.raises(nb.errors.ModelError, match=r"prompt of \d+ tokens is too long") as caught,
+    ):
+        chat.run("word and then " * 3000, show=None)
+
+    assert (caught.value.reason, caught.value.status) == ("context", 400)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -163,7 +162,7 @@ def test_a_rerun_of_what_is_no_message_is_refused(store: Store, what: str) -> No
     else:
         (row,) = store.load_entries("s", after_n=1)
         newer = {"kind": "message", "payload": '{"v": 99}', "role": None}
-        store.append("s", [replace(row, id=str(uuid4()), parent_id=row.id, **newer)])
+        store.append("s", [row._replace(id=str(uuid4()), parent_id=row.id, **newer)])
         assert isinstance(chat[3], nb.OpaqueEntry) and chat.resume() == chat[3].id
     before = (chat.entries(), chat.leaf_id, model.call_count)
 

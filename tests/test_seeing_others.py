@@ -8,7 +8,9 @@ import pytest
 
 import nbdurable as nb
 from nbdurable.models.scripted import ScriptedModel
+from nbdurable.stored import StoredEntry
 from nbdurable.stores import Store
+from nbdurable.stores.memory import MemoryStore
 
 SIBLING = r"session 's' was continued elsewhere, to #\d+; this run grows a sibling"
 
@@ -125,3 +127,43 @@ def test_a_branch_or_at_is_meant_and_does_not_warn(store: Store, model: Scripted
         stale.run("anew", show=None)
 
     assert len(stale.leaves()) == 3
+
+
+class CountingReads(MemoryStore):
+    """A store that counts how often entries are asked for."""
+
+    reads = 0
+
+    def load_entries(self, session_id: str, after_n: int = 0) -> list[StoredEntry]:
+        self.reads += 1
+        return super().load_entries(session_id, after_n)
+
+
+# B11
+def test_nothing_is_read_again_until_another_writes(model: ScriptedModel) -> None:
+    store = CountingReads()
+    chat = opened(store, model)
+    chat.run("q", show=None)
+    chat.branch(1)
+    (first, _) = store.load_entries("s")
+    before = store.reads
+
+    chat.entries(), chat.messages(), chat.append("mine"), chat.path()
+    unchanged = store.reads
+    store.append("s", [first._replace(id="01890000-0000-7000-8000-000000000002")])
+
+    assert len(chat.entries()) == 4
+    assert (unchanged, store.reads) == (before, before + 1)
+
+
+# B11
+def test_each_row_that_an_image_reads_counts_as_one_change(
+    store: Store, model: ScriptedModel
+) -> None:
+    chat = opened(store, model)
+    before = store.changes("s")
+
+    chat.append(nb.user("one"), nb.user("two"))
+    chat.branch(1)
+
+    assert store.changes("s") == before + 3

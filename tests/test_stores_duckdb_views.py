@@ -144,7 +144,14 @@ def test_entries_come_in_order_with_their_columns(plain: duckdb.DuckDBPyConnecti
 def test_messages_have_their_spoken_text(plain: duckdb.DuckDBPyConnection) -> None:
     found = plain.execute("select text from messages").fetchall()
 
-    assert [text for (text,) in found] == ["Why\u2028?\0", "one\ntwo", "", "So.", "Or so.", ""]
+    assert [text for (text,) in found] == [
+        "Why\u2028?\0",
+        "one\ntwo",
+        "paid\nsent",
+        "So.",
+        "Or so.",
+        "",
+    ]
 
 
 def test_a_payload_that_is_no_json_hides_no_message(plain: duckdb.DuckDBPyConnection) -> None:

@@ -104,8 +104,7 @@ class TestTree:
         assert "\x1b[1m" not in lines[2]
 
     def test_figures_stand_at_the_end(self) -> None:
-        paid = replace(
-            entry(1, None, "assistant"),
+        paid = entry(1, None, "assistant")._replace(
             model="openai/gpt-5-mini",
             input_tokens=200,
             output_tokens=12,
@@ -119,7 +118,7 @@ class TestTree:
 
     @pytest.mark.parametrize("width", [30, 40, 60, 80, 200])
     def test_no_line_is_wider_than_the_console(self, width: int) -> None:
-        wide = [replace(e, preview="漢字 " * 40, model="m" * 40) for e in FORKED]
+        wide = [e._replace(preview="漢字 " * 40, model="m" * 40) for e in FORKED]
 
         lines = shown(wide, "e6", width=width, title="s" * 500)
 
@@ -130,7 +129,7 @@ class TestTree:
     def test_codes_and_markup_in_texts_are_shown_and_not_obeyed(self) -> None:
         evil = entry(1, None, preview="[red]a[/red] [/bold] \x1b[31mb\x9b0m\x00\r\u202e")
 
-        (line,) = shown([replace(evil, model="\x1b[1m[i]")], "e1", width=200)
+        (line,) = shown([evil._replace(model="\x1b[1m[i]")], "e1", width=200)
 
         assert "[red]a[/red] [/bold] ␛[31mb\ufffd0m␀ \ufffd" in line
         assert not {"\x1b", "\x9b", "\x00", "\r", "\u202e"} & set(line)
@@ -187,8 +186,7 @@ class TestTree:
             created_at=datetime(2025, 11, 24, 16, tzinfo=UTC),
             message=Message("assistant", (TextBlock("text\n1"),), reply),
         )
-        stored = replace(
-            entry(1, None, "assistant", "text 1"),
+        stored = entry(1, None, "assistant", "text 1")._replace(
             model="m",
             stop_reason="stop",
             input_tokens=5,
@@ -214,7 +212,7 @@ class TestTree:
 
 # B3
 def test_the_position_is_the_later_of_move_and_entry() -> None:
-    entries = [entry(1, None), entry(2, 1), replace(entry(5, 1), moves_leaf=False)]
+    entries = [entry(1, None), entry(2, 1), entry(5, 1)._replace(moves_leaf=False)]
     move = Move(session_id="s", entry_id="e1", seq=3, created_at=0)
 
     assert position(entries, []) == "e2"

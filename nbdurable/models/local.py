@@ -20,6 +20,7 @@ from nbdurable.blocks import Json, Message, StopReason, ToolCallBlock, Usage
 from nbdurable.errors import ModelError, shown
 from nbdurable.models.base import CallDelta, Delta, Finish, ModelRequest, TextDelta
 from nbdurable.models.local_engine import Chunk, Engine, decoded, load_engine, loading
+from nbdurable.models.local_http import LocalEndpoint
 from nbdurable.models.local_prompt import forced_tools, left_out, parse_call, request_body
 from nbdurable.models.params import RECORDED
 from nbdurable.models.weights import weights_path
@@ -48,6 +49,7 @@ class LocalModel:
         self._path = Path(path) if path is not None else None
         self._n_ctx = n_ctx
         self._engine: Engine | None = None
+        self._endpoint: LocalEndpoint | None = None
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
@@ -66,9 +68,16 @@ class LocalModel:
         self._ready()
 
     def endpoint(self) -> tuple[str, str]:
-        """Return base URL and key of the same model as an OpenAI-like server on loopback."""
-        engine = self._ready()
-        return engine.base_url, engine.key
+        """Return base URL and key of the same model as an OpenAI-like server on loopback.
+
+        It serves ``/chat/completions``, streamed or not, with what the model does in the process:
+        forced calls of tools, answers by a schema, calls and results of earlier turns as words.
+        """
+        self._ready()
+        with loading():
+            if self._endpoint is None or not self._endpoint.is_ours:
+                self._endpoint = LocalEndpoint(self)
+            return self._endpoint.base_url, self._endpoint.key
 
     def _ready(self) -> Engine:
         with loading():

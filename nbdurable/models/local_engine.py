@@ -37,8 +37,6 @@ class Engine:
     """A loaded model; answers queue for its one slot."""
 
     server: Any
-    key: str
-    base_url: str
     answered_by: str
     slot: threading.Lock = field(default_factory=threading.Lock)
     pid: int = field(default_factory=os.getpid)
@@ -77,23 +75,22 @@ def load_engine(path: Path, n_ctx: int) -> Engine:
     check_weights(path)
     import xllamacpp  # 34 MB of native code
 
-    key = secrets.token_urlsafe(16)
     try:
-        server = xllamacpp.Server(_engine_params(xllamacpp, path, n_ctx, key))
+        server = xllamacpp.Server(_engine_params(xllamacpp, path, n_ctx))
     except RuntimeError as exc:
         raise ModelError(
             f"weights {str(path)!r} cannot be loaded: {shown(str(exc))}; "
             "fetch them anew, or name another file in NBDURABLE_GGUF",
             reason="unavailable",
         ) from exc
-    engine = Engine(server, key, server.listening_address + "/v1", path.stem)
+    engine = Engine(server, path.stem)
     _engines.add(engine)
     if _is_forked:
         _never_free(engine)
     return engine
 
 
-def _engine_params(xllamacpp: Any, path: Path, n_ctx: int, key: str) -> Any:
+def _engine_params(xllamacpp: Any, path: Path, n_ctx: int) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path, params.n_ctx, params.n_parallel = str(path), n_ctx, 1
     params.n_batch = _BATCH_TOKENS
@@ -106,8 +103,10 @@ def _engine_params(xllamacpp: Any, path: Path, n_ctx: int, key: str) -> Any:
     params.cpuparams.poll = params.cpuparams_batch.poll = 0
     params.cache_prompt = False  # what was asked before would change the text at temperature 0
     params.warmup, params.verbosity, params.ui, params.endpoint_slots = False, 0, False, False
-    # It always listens on loopback, and by default lets in any page of the user's browser.
-    params.api_keys, params.cors_origins, params.cors_origins_explicit = [key], "", True
+    # It always listens on loopback, and by default lets in any page of the user's browser. Nobody
+    # is told its key: `local_http` serves instead.
+    params.api_keys = [secrets.token_urlsafe(16)]
+    params.cors_origins, params.cors_origins_explicit = "", True
     params.model_alias = {"local"}
     return params
 

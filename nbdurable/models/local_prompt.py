@@ -22,6 +22,7 @@ from nbdurable.blocks import (
 )
 from nbdurable.models.base import ModelRequest, ToolSpec
 from nbdurable.models.params import is_transport
+from nbdurable.schemas import as_response_format
 from nbdurable.wire import clean
 
 DEFAULT_MAX_TOKENS = 512  # a small model may never stop by itself
@@ -54,7 +55,6 @@ _OURS = frozenset(
         "tools",
     }
 )
-_TYPES = frozenset({"text", "json_object", "json_schema"})
 
 
 def request_body(request: ModelRequest) -> dict[str, Json]:
@@ -73,7 +73,7 @@ def request_body(request: ModelRequest) -> dict[str, Json]:
         body.pop("response_format", None)
         body["json_schema"] = _call_schema(tools)
     elif "response_format" in body:
-        body["response_format"] = _response_format(body["response_format"])
+        body["response_format"] = as_response_format(body["response_format"])
     return body
 
 
@@ -177,13 +177,3 @@ def parse_call(text: str) -> tuple[str, str] | None:
         return str(call["name"]), json.dumps(call["arguments"], ensure_ascii=False)
     except (ValueError, KeyError, TypeError):
         return None
-
-
-def _response_format(wanted: object) -> Json:
-    """Return a response format: one as it is, a pydantic class or a bare schema wrapped."""
-    schema_of = getattr(wanted, "model_json_schema", None)
-    if callable(schema_of):
-        wanted = schema_of()
-    if isinstance(wanted, Mapping) and wanted.get("type") not in _TYPES:
-        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(wanted)}}
-    return wanted

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping
 
 from nbdurable.blocks import Json
+from nbdurable.schemas import Schema
 from nbdurable.wire import dumps
 
 RECORDED = frozenset(
@@ -88,7 +89,7 @@ _PREFIXES = ("aws_", "vertex_", "azure_", "watsonx_", "sagemaker_", "litellm_", 
 def recorded(params: Mapping[str, object]) -> dict[str, Json]:
     """Return what of `params` is recorded: allowed names, with values as plain JSON.
 
-    A pydantic class under ``response_format`` is recorded as its JSON schema.
+    A pydantic class under ``response_format`` is recorded as the format with its JSON schema.
     """
     return {name: _plain(value) for name, value in params.items() if name in RECORDED}
 
@@ -105,8 +106,7 @@ def recorded_json(params: Mapping[str, object]) -> str:
 
 
 def _plain(value: object) -> Json:
-    schema = getattr(value, "model_json_schema", None)
-    return schema() if callable(schema) else value
+    return Schema.of(value).response_format if hasattr(value, "model_json_schema") else value
 
 
 def is_transport(name: str) -> bool:

@@ -142,12 +142,10 @@ class Picture:
         self.n: int | None = None
         self.error: str | None = None
         self.outcome: str | None = None
-        self.is_replayed = False
 
     def add(self, event: Event) -> None:
         """Take one event."""
         step = self._step(event.step)
-        self.is_replayed = self.is_replayed or event.replayed
         for entry in event.entries:
             self.n = entry.n if entry.n is not None else self.n
         match event.type:
@@ -232,8 +230,6 @@ class Picture:
         )
 
     def _note(self) -> str | None:
-        if self.is_replayed:
-            return "replayed, no call made"
         return None if self.outcome in (None, "done") else (self.outcome or "").replace("_", " ")
 
     @property

@@ -94,7 +94,7 @@ class Reader:
 
     def summaries(self) -> list[SessionSummary]:
         """Return one summary per session, the most recently used first."""
-        found, named = self._read(
+        found, named = self.read(
             lambda cursor: (
                 cursor.execute(_SUMMARIES).fetchall(),
                 cursor.execute(_MODELS).fetchall(),
@@ -157,7 +157,7 @@ class Reader:
 
     def runs(self, session_id: str) -> list[tuple[RunRecord, RunEnd | None]]:
         """Return runs in the order they started, with their ends."""
-        runs, ended = self._read(
+        runs, ended = self.read(
             lambda cursor: (
                 cursor.execute(_RUNS, [session_id]).fetchall(),
                 cursor.execute(_RUN_ENDS, [session_id]).fetchall(),
@@ -179,9 +179,10 @@ class Reader:
         return list(map(make, rows))
 
     def _rows(self, query: str, *params: object) -> Rows:
-        return self._read(lambda cursor: cursor.execute(query, list(params)).fetchall())
+        return self.read(lambda cursor: cursor.execute(query, list(params)).fetchall())
 
-    def _read(self, query: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+    def read(self, query: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        """Return what `query` makes of a cursor, once more when the file was attached anew."""
         for is_last in (False, True):
             generation = self._lease.generation
             try:

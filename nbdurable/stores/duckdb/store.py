@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from nbdurable.errors import EntryError, StoreClosed, StoreError
 from nbdurable.stored import (
@@ -28,6 +29,11 @@ from nbdurable.stored import (
 )
 from nbdurable.stores.beside import with_run
 from nbdurable.stores.duckdb.core import Core, acquire, release
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+T = TypeVar("T")
 
 
 class DuckDBStore:
@@ -208,6 +214,15 @@ class DuckDBStore:
     def load_experiments(self, session_id: str, after: int = 0) -> list[ExperimentRecord]:
         """Return the session's plans with a counter above `after`, in order."""
         return self._held().reader.experiments(session_id, after)
+
+    # -- questions in SQL ----------------------------------------------------------------------
+
+    def read(self, work: Callable[[DuckDBPyConnection], T]) -> T:
+        """Return what `work` makes of a cursor on the file, all of it before the hold ends.
+
+        Not of the `Store` protocol; see `nbdurable.stores.duckdb.query`.
+        """
+        return self._held().reader.read(work)
 
     # -- answers in flight ---------------------------------------------------------------------
 

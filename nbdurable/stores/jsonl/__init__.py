@@ -10,7 +10,7 @@ from __future__ import annotations
 from nbdurable.stores.jsonl.reader import is_recording, opened
 from nbdurable.stores.jsonl.sections import Addition, Section, add, along, section_of
 from nbdurable.stores.jsonl.store import RecordingStore
-from nbdurable.stores.jsonl.writer import lines_of, write_recording
+from nbdurable.stores.jsonl.writer import lines_of, replacing, write_recording
 
 __all__ = [
     "Addition",
@@ -21,6 +21,7 @@ __all__ = [
     "is_recording",
     "lines_of",
     "opened",
+    "replacing",
     "section_of",
     "write_recording",
 ]

@@ -1,0 +1,191 @@
+"""Stored experiments: found again, compared, and stored with their input before the first call."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from nbdurable.entries import Entry
+from nbdurable.errors import ReplayMiss, RunError, TreeError, shown
+from nbdurable.explore.draft import Draft, said
+from nbdurable.explore.plan import Plan, Spec, difference
+from nbdurable.inputs import as_entries
+from nbdurable.loaded import Leaf, Loaded
+from nbdurable.models import resolve_model
+from nbdurable.models.params import RECORDED
+from nbdurable.settings import Settings
+from nbdurable.stored import ExperimentRecord
+
+if TYPE_CHECKING:
+    from nbdurable.asking import Asking
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An experiment as stored: its record and its plan."""
+
+    record: ExperimentRecord
+    plan: Plan
+
+
+def all_kept(image: Loaded) -> list[Kept]:
+    """Return the session's experiments in the order they were made, each as it grew last."""
+    latest: dict[str, ExperimentRecord] = {}
+    for record in image.store.load_experiments(image.session_id):
+        latest[record.id] = record
+    return [Kept(record, Plan.from_json(record.plan_json)) for record in latest.values()]
+
+
+def kept_by_name(image: Loaded, name: str) -> Kept:
+    """Return the latest experiment of a name, or of that id.
+
+    Raises
+    ------
+    TreeError
+        There is none; the text lists those there are.
+    """
+    found = all_kept(image)
+    for one in reversed(found):
+        if name in (one.record.name, one.record.id):
+            return one
+    names = ", ".join(dict.fromkeys(shown(one.record.name) for one in found)) or "none"
+    raise TreeError(
+        f"experiment {shown(name)} is not in session {shown(image.session_id)}; it has {names}"
+    )
+
+
+def find(handle: Asking, draft: Draft, name: str | None, *, always_new: bool) -> Kept | None:
+    """Return the stored experiment that a call means, or None when it makes a new one (B43, B56).
+
+    Raises
+    ------
+    RunError
+        The name is that of an experiment which this one cannot be; the text says in what.
+    ReplayMiss
+        A replay that may call no model has none.
+    """
+    stored = all_kept(handle.image)
+    named = next((one for one in reversed(stored) if one.record.name == name), None)
+    asked = draft.plan({})
+    if named is not None and (how := difference(named.plan, asked)):
+        raise RunError(
+            f"experiment {shown(name)} cannot be asked again like this: {how}; "
+            "give another name, or the same again"
+        )
+    call = draft.digest()
+    equal = [one for one in stored if call in one.plan.calls]
+    if name is not None:
+        equal = [one for one in equal if one.record.name == name]
+    if handle.replay is not None:
+        at = handle.replay.take((draft.kind, draft.leaf_id, call, name))
+        if at < len(equal):
+            return equal[at]
+    if not always_new and (named or equal):
+        return named or equal[-1]
+    if handle.replay is not None:
+        text = _miss(draft, asked, stored)
+        if handle.replay.is_only:
+            raise ReplayMiss(f"{text}; open with replay=True to run it")
+        warnings.warn(f"{text}; it runs for real", stacklevel=5)
+    return None
+
+
+def _miss(draft: Draft, asked: Plan, stored: Sequence[Kept]) -> str:
+    text = f"replay has no recorded {draft.kind} equal to this one"
+    near = next((one for one in reversed(stored) if one.plan.kind == draft.kind), None)
+    if near is None:
+        return text
+    how = difference(near.plan, asked) or "it has other cells, or was asked fewer times"
+    return f"{text}, nearest is {shown(near.record.name)}: {how}"
+
+
+def free_name(image: Loaded, kind: str) -> str:
+    """Return a name such as ``grid-2`` that no experiment of the session has."""
+    taken = {record.name for record in image.store.load_experiments(image.session_id)}
+    number = 1
+    while f"{kind}-{number}" in taken:
+        number += 1
+    return f"{kind}-{number}"
+
+
+def keep(image: Loaded, draft: Draft, name: str, known: Kept | None) -> Kept:
+    """Store what of a draft is not stored yet: contexts, input, then the plan.
+
+    Input is stored once for each content and place, beside the leaf, which stays (B43).
+    """
+    stored = known.plan.by_key() if known else {}
+    fresh = [cell for cell in draft.cells if cell.key not in stored]
+    if known is not None and not fresh:
+        return known
+    for context in draft.contexts():
+        image.save_context(context)
+    leaves = _stored_inputs(draft, known.plan if known else None)
+    by_key: dict[str, str | None] = {}
+    for cell in fresh:
+        place = (cell.under_id, said(cell.input))
+        if cell.input and place not in leaves:
+            leaf = Leaf(cell.under_id)
+            image.append(cell.input, leaf, moves=False)
+            leaves[place] = leaf.id
+        by_key[cell.key] = leaves[place] if cell.input else cell.under_id
+    plan = draft.plan(by_key)
+    plan = known.plan.grown(plan) if known else plan
+    record = ExperimentRecord(
+        id=known.record.id if known else image.new_id(),
+        session_id=image.session_id,
+        name=name,
+        plan_json=plan.to_json(),
+        created_at=image.clock(),
+    )
+    return Kept(image.store.save_experiment(record), plan)
+
+
+def _stored_inputs(draft: Draft, plan: Plan | None) -> dict[tuple[str | None, object], str | None]:
+    """Return where the inputs of a plan that grows are stored, by place and content."""
+    if plan is None:
+        return {}
+    stored = plan.by_key()
+    return {
+        (cell.under_id, said(cell.input)): stored[cell.key].leaf_id
+        for cell in draft.cells
+        if cell.key in stored and cell.input
+    }
+
+
+# -- settings again ------------------------------------------------------------------------------
+
+
+def settings_of(image: Loaded, spec: Spec, base: Settings) -> Settings:
+    """Return the settings that a plan records, over what is not recorded of `base` (B42).
+
+    Raises
+    ------
+    RunError
+        A recorded tool is not among the handle's; the text names it.
+    """
+    context = image.store.load_context(spec.context)
+    names = [tool["name"] for tool in json.loads(context.tools_json)]
+    mine = {tool.name: tool for tool in base.tools}
+    missing = [name for name in names if name not in mine]
+    if missing:
+        raise RunError(
+            f"tool {missing[0]!r} of the experiment is not among this handle's tools "
+            f"({', '.join(mine) or 'none'}); open the session with it"
+        )
+    unrecorded = {name: value for name, value in base.params.items() if name not in RECORDED}
+    is_own = spec.model == base.model.name
+    return replace(
+        base,
+        model=base.model if is_own else resolve_model(spec.model),
+        system=context.system,
+        tools=tuple(mine[name] for name in names),
+        params={**unrecorded, **json.loads(spec.params_json)},
+    )
+
+
+def again(image: Loaded, ids: Sequence[str]) -> tuple[Entry, ...]:
+    """Return what stored entries said, as drafts to say it again."""
+    return as_entries(*(image.entry(entry_id) for entry_id in ids))

@@ -1,0 +1,58 @@
+"""Pictures of an experiment: what alternatives cost, how long they take, how they score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from nbdurable.errors import RunError
+from nbdurable.explore.plan import SAMPLE
+from nbdurable.explore.rows import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FACTS = {"cost_usd": "cost (USD)", "seconds": "time (s)"}
+
+
+def figure(rows: Sequence[Row], axes: Sequence[str], scores: Sequence[str]) -> Figure:
+    """Return one panel for cost, one for time and one for each score, a box per alternative.
+
+    Raises
+    ------
+    RunError
+        Matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as exc:
+        raise RunError(
+            "plot() needs matplotlib; install it with pip install 'nbdurable[plot]'"
+        ) from exc
+    names = {**_FACTS, **{score: score for score in scores}}
+    panels = {name: grouped(rows, axes, name) for name in names}
+    panels = {name: groups for name, groups in panels.items() if any(groups.values())}
+    most = max((len(groups) for groups in panels.values()), default=1)
+    size = (max(1, len(panels)) * 4.0, 1.2 + 0.35 * most)
+    made = Figure(figsize=size, layout="constrained")
+    for at, (name, groups) in enumerate(panels.items(), 1):
+        panel = made.add_subplot(1, len(panels), at)
+        panel.boxplot(list(groups.values()), orientation="horizontal")
+        labels = [label.replace("$", r"\$") for label in groups]
+        panel.set_yticks(range(1, len(groups) + 1), labels if at == 1 else [""] * len(groups))
+        panel.invert_yaxis()
+        panel.set_title(names[name].replace("$", r"\$"))
+    return made
+
+
+def grouped(rows: Sequence[Row], axes: Sequence[str], name: str) -> Mapping[str, list[float]]:
+    """Return the numbers of a column by alternative, repetitions together."""
+    kept = [axis for axis in axes if axis != SAMPLE]
+    groups: dict[str, list[float]] = {}
+    for row in rows:
+        label = ", ".join(str(row[axis])[:30] for axis in kept) or "all"
+        numbers = groups.setdefault(label, [])
+        value = row.get(name)
+        if isinstance(value, int | float):
+            numbers.append(float(value))
+    return groups

@@ -1,0 +1,42 @@
+"""Write the page of the data dictionary: ``python tests/generate_dictionary.py``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "notebooks" / "docs" / "data-dictionary.md"
+sys.path.insert(0, str(ROOT))
+
+from nbdurable.stores.duckdb.dictionary import ABOUT, data_dictionary  # noqa: E402
+from nbdurable.stores.duckdb.views import VIEWS  # noqa: E402
+
+INTRODUCTION = """# Data dictionary
+
+A store is a DuckDB file. These views are in it, for any DuckDB client and for
+`nb.connect(store).sql(query, params)`; the DataFrames of the package read them too, so that
+columns of one name agree to the row.
+
+    select role, count(*) as messages, sum(cost_usd) as cost_usd
+    from entries where session_id = ? group by role
+
+Times are instants; the package shows them in UTC. Costs are US dollars. Order is by `seq`.
+"""
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    columns = data_dictionary()
+    parts = [INTRODUCTION]
+    for view in VIEWS:
+        rows = [f"| `{c.name}` | {c.type} | {c.meaning} |" for c in columns if c.view == view]
+        head = "| column | type | meaning |\n| --- | --- | --- |"
+        parts.append(f"## {view}\n\n{ABOUT[view]}\n\n{head}\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(page(), "utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
