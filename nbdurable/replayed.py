@@ -49,8 +49,13 @@ def model_of(record: RunRecord, entries: Sequence[Entry]) -> str | None:
     return record.model
 
 
-def replayed_run(image: Loaded, recorded: Recorded, *, moves: bool) -> Run:
-    """Return a finished run as it was, its events flagged ``replayed``."""
+def replayed_run(
+    image: Loaded, recorded: Recorded, *, moves: bool, schema: Schema | None = None
+) -> Run:
+    """Return a finished run as it was, its events flagged ``replayed``.
+
+    `schema` is that of the call, whose class makes the run's data.
+    """
     record, end = recorded.record, recorded.end
     leaf_id = end.leaf_id if end else None
     entries = run_entries(image, record, leaf_id)
@@ -60,7 +65,7 @@ def replayed_run(image: Loaded, recorded: Recorded, *, moves: bool) -> Run:
         model=model,
         moves=moves,
         leaf_id=record.start_leaf_id,
-        schema=Schema.recorded(record.params_json),
+        schema=schema,
     )
     run._input_ids = record.input_ids
     _Telling(run, record).all(entries, end)

@@ -16,7 +16,14 @@ from nbdurable.entries import Entry
 from nbdurable.errors import ReplayMiss, SessionNotFound, shown
 from nbdurable.loaded import Loaded
 from nbdurable.models.params import recorded as recorded_params
-from nbdurable.planning import Ask, LeafMoved, Missed, digest_of_ask, ephemeral_digests
+from nbdurable.planning import (
+    Ask,
+    LeafMoved,
+    Missed,
+    digest_of_ask,
+    ephemeral_digests,
+    prospective_view,
+)
 from nbdurable.recorded import (
     Key,
     Recorded,
@@ -70,7 +77,7 @@ def answer(
                 raise LeafMoved
         found = _take(image, replay, keys)
         if found is not None:
-            run = replayed_run(image, found, moves=ask.moves)
+            run = replayed_run(image, found, moves=ask.moves, schema=settings.schema)
             _say_again(image, ask, found.record, run)
             if ask.moves:
                 handle.put(run.leaf_id)
@@ -80,6 +87,8 @@ def answer(
     missed = Missed(digest, settings.model.name, repeats)
     ask = replace(ask, missed=missed)
     try:
+        if ask.kind != "compact":
+            prospective_view(image, settings, ask)  # what is refused anyhow is no miss
         _say_miss(image, replay, ask, settings, keys[0])
     except BaseException:
         refused(replay, ask)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
+from pydantic import BaseModel
 from replaying import Never, held, opened, types
 
 import nbdurable as nb
@@ -236,3 +237,16 @@ def test_what_others_have_run_meanwhile_is_found(store: Store) -> None:
     other = nb.open("s", store=store, model=model).run("B", show=None)
 
     assert again.run("B", show=None).run_id == other.run_id
+
+
+# B55
+def test_the_data_of_a_replayed_run_is_of_the_class_that_was_asked_for(store: Store) -> None:
+    class City(BaseModel):
+        name: str
+
+    model = ScriptedModel('{"name": "Rome"}')
+    made = opened(store, model).run("q", schema=City, show=None)
+
+    again = opened(store, Never(name=model.name)).run("q", schema=City, show=None)
+
+    assert made.data == again.data == City(name="Rome")

@@ -93,6 +93,12 @@ HITS = _layout(
     time="created_at",
 )
 
+IMPORTED = _layout(
+    order="session_id outcome entries leaves line oddity",
+    text="session_id outcome oddity",
+    whole="entries leaves line",
+)
+
 
 def spend_layout(by: str) -> Layout:
     """Return the layout of what was spent by day, model or session."""
