@@ -177,7 +177,8 @@ def texts(values: Any) -> Any:
     missing = np.ma.getmaskarray(values)
     words = np.ma.getdata(values).astype(object)
     words[missing] = pd.NA
-    return pd.array(words, dtype=TEXT)  # None is missing too
+    # Not StringArray(words): it takes on the dtype of pyarrow where that is installed.
+    return pd.array(words, dtype=TEXT)
 
 
 def taken(values: Any, rows: NDArray[np.int64]) -> Any:
