@@ -104,7 +104,7 @@ def test_a_killed_grid_is_finished_by_another_process(tmp_path: Path, kind: str,
     finished, calls = check(path)
 
     assert finished + calls == 12
-    assert (finished > 0) == (kind == "agent_end")
+    assert finished > 0 or kind != "agent_end"
 
 
 # B43 B24
