@@ -19,7 +19,6 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """A terminal in place of stderr."""
     screen = Terminal()
@@ -28,37 +27,41 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 # B15
-def test_a_bar_vanishes_and_a_line_stays(terminal: Terminal) -> None:
+def test_a_bar_vanishes_and_a_line_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+
     opened(MemoryStore(), echo(cost_usd=0.25)).sample(3, "Q")
 
-    last = terminal.getvalue().rpartition("\r")[2]
-    assert last.startswith("sample-1 · 3 of 3 · $0.75 · ")
+    last = screen.getvalue().rpartition("\r")[2]
+    assert last.startswith("sample-1 · 3 of 3 · $0.7500 · ")
     assert last.endswith(" s\n")
 
 
 # B15 B56
 def test_an_experiment_that_is_finished_shows_the_same_line_and_no_bar(
-    terminal: Terminal,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    screen = terminal(monkeypatch)
     chat = opened(MemoryStore(), echo(cost_usd=0.25))
     chat.grid("Q", temperature=[0, 1])
-    first = terminal.getvalue().rpartition("\r")[2]
-    terminal.seek(0)
-    terminal.truncate()
+    first = screen.getvalue().rpartition("\r")[2]
+    screen.seek(0)
+    screen.truncate()
 
     chat.grid("Q", temperature=[0, 1])
 
-    assert terminal.getvalue() == first
+    assert screen.getvalue() == first
 
 
 # B15
-def test_the_line_counts_failed_cells(terminal: Terminal) -> None:
+def test_the_line_counts_failed_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
     chat = opened(MemoryStore(), ScriptedModel("one", ConnectionError("reset")))
 
     with pytest.warns(UserWarning, match="1 of 2 cells"):
         chat.sample(2, "Q", concurrency=1)
 
-    last = terminal.getvalue().rpartition("\r")[2]
+    last = screen.getvalue().rpartition("\r")[2]
     assert last.startswith("sample-1 · 1 of 2 · 1 failed · ")
 
 

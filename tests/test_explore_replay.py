@@ -140,7 +140,7 @@ def test_a_plan_that_is_only_priced_is_no_miss(store: Store) -> None:
 
     priced = chat.sample(2, "Q", temperature=1, start=False).estimate()
 
-    assert priced.calls == 2
+    assert priced.cells == 2
     assert chat.replay_report().lines == ()
 
 

@@ -195,7 +195,7 @@ def redrive(
     if history not in ("new", "recorded"):
         raise ValueError(f"history is {shown(history)}; give 'new' or 'recorded'")
     session.ready(moves=False)
-    leaf_id = resolve(session.image, leaf, session.leaf.id)
+    leaf_id = resolve(session.image, leaf, session.leaf.id, session.replay)
     turns = turns_of(session.image.path(leaf_id))
     if not turns:
         raise TreeError("the path has no user message to ask again; give the leaf of one that has")
