@@ -93,6 +93,12 @@ HITS = _layout(
     time="created_at",
 )
 
+IMPORTED = _layout(
+    order="session_id outcome entries leaves line oddity",
+    text="session_id outcome oddity",
+    whole="entries leaves line",
+)
+
 
 def spend_layout(by: str) -> Layout:
     """Return the layout of what was spent by day, model or session."""
@@ -171,7 +177,8 @@ def texts(values: Any) -> Any:
     missing = np.ma.getmaskarray(values)
     words = np.ma.getdata(values).astype(object)
     words[missing] = pd.NA
-    return pd.arrays.StringArray(words)  # takes None for missing too
+    # Not StringArray(words): it takes on the dtype of pyarrow where that is installed.
+    return pd.array(words, dtype=TEXT)
 
 
 def taken(values: Any, rows: NDArray[np.int64]) -> Any:
