@@ -73,7 +73,9 @@ def test_a_miss_that_runs_for_real_says_what_differs(store: Store) -> None:
     opened(store, echo()).sample(2, "Q")
     model = echo()
 
-    with pytest.warns(UserWarning, match="nearest is 'sample-1': it has other cells.*for real"):
+    with pytest.warns(
+        UserWarning, match="nearest is 'sample-1': it has no sample 3; it runs for real"
+    ):
         exp = replayed(store, model).sample(3, "Q")
 
     assert (len(exp), model.call_count) == (3, 3)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nbdurable.blocks import Json
 from nbdurable.errors import shown
 from nbdurable.explore.cell import Cell
-from nbdurable.explore.plan import Plan, difference
+from nbdurable.explore.plan import Plan, difference, label_key
 from nbdurable.replay import Replay
 
 if TYPE_CHECKING:
@@ -29,8 +29,18 @@ def nearest(replay: Replay, asked: Plan, stored: Sequence[Kept]) -> str:
     near = [one for one in left if _is_near(one.plan, asked)] or (left if replay.is_only else [])
     if not near:
         return ""
-    how = difference(near[0].plan, asked) or "it has other cells, or was asked fewer times"
+    how = difference(near[0].plan, asked) or _lacks(near[0].plan, asked)
     return f"nearest is {shown(near[0].record.name)}: {how}"
+
+
+def _lacks(plan: Plan, asked: Plan) -> str:
+    """Say what a plan that could grow does not have yet."""
+    for axis in asked.axes:
+        known = {label_key(cell.axes.get(axis)) for cell in plan.cells}
+        for cell in asked.cells:
+            if label_key(cell.axes[axis]) not in known:
+                return f"it has no {axis} {shown(cell.axes[axis])}"
+    return "it has other cells, or was asked fewer times"
 
 
 def _is_near(plan: Plan, asked: Plan) -> bool:
