@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import nbdurable as nb
-from nbdurable.models.scripted import ScriptedModel, calls, cut
+from nbdurable.models.base import Finish
+from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.stores.base import Store
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -18,6 +21,13 @@ ANY_OBJECT = {"type": "json_object"}
 def look(place: str) -> str:
     """Look at a place."""
     return f"nothing at {place}"
+
+
+class Cut(ScriptedModel):
+    """A model whose answers come to their token limit."""
+
+    def _finish(self, script: Any) -> Finish:
+        return replace(super()._finish(script), stop_reason="length")
 
 
 @pytest.mark.parametrize(
@@ -35,8 +45,8 @@ def look(place: str) -> str:
 def test_data_in_the_frame_is_that_of_the_run(
     store: Store, answer: tuple[str, ...], asked: dict[str, object]
 ) -> None:
-    said = cut(answer[0]) if "length" in answer else answer[0]
-    with nb.open("d", store=store, model=ScriptedModel(said)) as chat:
+    model = (Cut if "length" in answer else ScriptedModel)(answer[0])
+    with nb.open("d", store=store, model=model) as chat:
         run = chat.run("Q", show=None, **asked)
         found = chat.df()["data"].iloc[-1]
 
