@@ -112,7 +112,7 @@ class Asking(Handle):
         active = self.image.foreground
         if at is LEAF and not move and active is not None and active in self.runs_started:
             return active.start_leaf_id  # a detached run begins before it (B18)
-        return resolve(self.image, at, self.leaf.id)
+        return resolve(self.image, at, self.leaf.id, self.replay)
 
     def rerun(
         self,
@@ -141,7 +141,7 @@ class Asking(Handle):
             A recorded tool is not among this handle's.
         """
         self.ready(moves=move)
-        entry_id = resolve_entry(self.image, ref, self.leaf.id)
+        entry_id = resolve_entry(self.image, ref, self.leaf.id, self.replay)
         start, answer_id = asked_entry(self.image, entry_id, self.leaf.id, self.has_seen)
         settings = recorded_settings(
             self.image, self.settings, answer_id, with_tools=isinstance(tools, EllipsisType)
@@ -176,7 +176,7 @@ class Asking(Handle):
             The run under the new user entry, or the new assistant entry.
         """
         self.ready(moves=options.get("move", True))
-        entry_id = resolve_input(self.image, ref, self.leaf.id)
+        entry_id = resolve_input(self.image, ref, self.leaf.id, self.replay)
         entry = self.image.entry(entry_id)
         if not isinstance(entry, MessageEntry) or entry.role == "tool":
             what = entry.role if isinstance(entry, MessageEntry) else type(entry).__name__

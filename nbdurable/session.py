@@ -98,7 +98,7 @@ class Session(Exploring, Annotating):
     def __getitem__(self, ref: Reference) -> Entry:
         """Return the entry that a reference means, such as ``chat[12]``."""
         self.fresh()
-        return self.image.entry(resolve_entry(self.image, ref, self.leaf.id))
+        return self.image.entry(resolve_entry(self.image, ref, self.leaf.id, self.replay))
 
     # -- moving --------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class Session(Exploring, Annotating):
             Nothing was moved or told.
         """
         self.ready()
-        target = resolve(self.image, ref, self.leaf.id)
+        target = resolve(self.image, ref, self.leaf.id, self.replay)
         if self.replay is not None:
             self.put(target)
             return
@@ -145,7 +145,7 @@ class Session(Exploring, Annotating):
             The id is taken; nothing was written.
         """
         self.ready()
-        leaf_id = resolve(self.image, at, self.leaf.id)
+        leaf_id = resolve(self.image, at, self.leaf.id, self.replay)
         if session_id is not None:
             checked_session_id(session_id)
         replay = self.replay
@@ -231,7 +231,7 @@ class Session(Exploring, Annotating):
     def path(self, ref: Reference = LEAF) -> list[Entry]:
         """Return the entries from the root to `ref`, oldest first."""
         self.fresh()
-        return self.image.path(resolve(self.image, ref, self.leaf.id))
+        return self.image.path(resolve(self.image, ref, self.leaf.id, self.replay))
 
     def leaves(self) -> list[Entry]:
         """Return the entries that have nothing below them, oldest first."""
@@ -272,7 +272,7 @@ class Session(Exploring, Annotating):
         drafts = as_entries(*input)
         self.fresh()
         settings = self.settings.override(model=model, system=system, tools=tools, **params)
-        start = resolve(self.image, at, self.leaf.id)
+        start = resolve(self.image, at, self.leaf.id, self.replay)
         if not drafts:
             start = continued_leaf(self.image, start)
         ask = Ask(kind="run", input=drafts, leaf_id=start)
@@ -326,7 +326,7 @@ class Session(Exploring, Annotating):
         from nbdurable import formats
 
         self.fresh()
-        leaf_id = resolve(self.image, at, self.leaf.id)
+        leaf_id = resolve(self.image, at, self.leaf.id, self.replay)
         return formats.export(self.image, path, format, leaf_id=leaf_id, redact=redact)
 
     def context(self) -> ContextUse:
