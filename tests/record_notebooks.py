@@ -1,8 +1,8 @@
 """Record what the notebooks replay: run them on the local model and export their sessions.
 
-``record.py [NAME ...]`` runs each notebook that opens a recording, or those whose names hold NAME,
-from top to bottom with that recording replaced by an empty store, and writes the recording anew.
-Cells tagged ``live`` are left out: they need no recording.
+``record_notebooks.py [NAME ...]`` runs each notebook that opens a recording, or those whose names
+hold NAME, from top to bottom with that recording replaced by an empty store, and writes the
+recording anew. Cells tagged ``live`` are left out: they need no recording.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from nbclient import NotebookClient
 from nbdurable.formats.jsonl import export_store
 from nbdurable.stores import open_store, release_store
 
-FOLDER = Path(__file__).parent
+NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+FOLDER = NOTEBOOKS / "recordings"
 RECORDING = re.compile(r'"recordings/([\w.-]+\.jsonl)"')
+ONLY = re.compile(r'(replay"?(?:=|: ))"only"')
 TIMEOUT_S = 1800
 
 
@@ -37,7 +39,7 @@ def without_live_cells(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode
 
 def live_source(source: str, store: Path) -> str:
     """Return a cell's source with the recording replaced by a store that is written."""
-    return RECORDING.sub(repr(str(store)), source).replace('replay="only"', "replay=True")
+    return ONLY.sub(r"\1True", RECORDING.sub(repr(str(store)), source))
 
 
 def record(path: Path) -> Path | None:
@@ -63,7 +65,7 @@ def record(path: Path) -> Path | None:
 
 def main(names: list[str]) -> int:
     """Record the notebooks whose names hold one of `names`; all without any."""
-    for path in sorted(FOLDER.parent.glob("*.ipynb")):
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         if not names or any(name in path.stem for name in names):
             target = record(path)
             if target is not None:
