@@ -104,8 +104,12 @@ run-tests:
 	$(PY) tests/behaviours.py --brief || failed=1; \
 	exit $$failed
 
-bench: $(VENV)/test.stamp
-	@$(PY) tests/benchmarks/bench_core.py
+# All are run whatever the ones before say.
+bench: $(VENV)/bench.stamp
+	@failed=0; \
+	for name in core frames replay explore peers; do echo; echo "bench_$$name.py"; \
+		$(PY) tests/benchmarks/bench_$$name.py || failed=1; done; \
+	exit $$failed
 
 screenshots: $(VENV)/test.stamp
 	@$(PY) tests/setup_system.py browser

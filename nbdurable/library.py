@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
@@ -168,6 +169,27 @@ class Library:
         from nbdurable.frames import spend_frame
 
         return spend_frame(self._held(), by)
+
+    def export(
+        self, path: str | os.PathLike[str], redact: Callable[[str], str] | None = None
+    ) -> Path:
+        """Write all sessions to one ``.jsonl`` file, which is replaced as a whole; return its path.
+
+        Parameters
+        ----------
+        path : path
+            The file. One that is there must be empty or of this format; `nb.load` imports it.
+        redact : callable, optional
+            Takes each text that somebody said and returns what stands in its place.
+
+        Raises
+        ------
+        StoreError
+            The file is there and is something else, or cannot be written; it is as it was.
+        """
+        from nbdurable.formats import export_store
+
+        return export_store(self._held(), path, redact=redact)
 
     # -- the hold ------------------------------------------------------------------------------
 

@@ -81,6 +81,7 @@ def story(store: Store) -> nb.Session:
 
 
 def mark(store: Store, chat: nb.Session, n: int, name: str, value: object, by: str = "") -> None:
+    """Annotate an entry as any writer may, with a value that need be no JSON: NaN is none."""
     annotation = Annotation(
         id=new_id(),
         session_id=chat.id,

@@ -52,6 +52,16 @@ def test_a_frame_has_its_columns_and_dtypes(chat: nb.Session, name: str) -> None
     assert len(frame) > 0
 
 
+@pytest.mark.parametrize("name", FRAMES)
+def test_dtypes_are_the_same_where_text_would_be_kept_by_pyarrow(
+    chat: nb.Session, name: str
+) -> None:
+    with pd.option_context("mode.string_storage", "pyarrow"):
+        frame = getattr(chat, name)()
+
+    assert dict(frame.dtypes) == FRAMES[name]
+
+
 # case 51
 @pytest.mark.parametrize("name", FRAMES)
 def test_zero_rows_have_the_same_columns_and_dtypes(store: Store, name: str) -> None:
@@ -240,33 +250,36 @@ def test_labels_and_ratings_are_the_latest_and_cleared_ones_are_gone(chat: nb.Se
 def test_an_annotation_that_no_frame_understands_is_passed_over(
     chat: nb.Session, store: Store
 ) -> None:
-    for value in ("NaN", "[1]", "{", '"3"'):
+    for value in (float("nan"), float("inf"), [1], {"a": 1}, "3"):
         mark(store, chat, 3, "rating", value)
     mark(store, chat, 3, "label", 7)
 
     frame = chat.df()
 
-    assert column(frame, "label")[2] is None and column(frame, "rating")[2] is None
+    assert [column(frame, name)[2] for name in ("label", "rating", "ratings")] == [None] * 3
 
 
 @pytest.mark.parametrize(
     ("answer", "data"),
     [
         ('{"a": 1}', '{"a":1}'),
-        ('```json\n{"a": [1, 2]}\n```', '{"a":[1,2]}'),
+        ('```json\n{"a": 2}\n```', '{"a":2}'),
+        ('{"a": "one"}', None),
         ("no json", None),
-        ("NaN", None),
     ],
 )
-def test_an_answer_to_a_schema_has_its_data(store: Store, answer: str, data: str | None) -> None:
-    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": {}}}
+def test_an_answer_that_fits_its_schema_has_its_data(
+    store: Store, answer: str, data: str | None
+) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     with nb.open("d", store=store, model=ScriptedModel(answer, answer)) as chat:
-        chat.run("with", show=None, response_format=form)
+        run = chat.run("with", show=None, schema=schema)
         chat.run("without", show=None)
 
         frame = chat.df()
 
     assert column(frame, "data") == [None, data, None, None]
+    assert run.data == (None if data is None else json.loads(data))
 
 
 # -- runs, branches, tools -------------------------------------------------------------------------

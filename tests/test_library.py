@@ -108,6 +108,17 @@ def test_a_library_tells_of_the_path_to_each_position(library: Library) -> None:
     assert on_path["f"] == list(range(1, 9))
 
 
+# B3
+def test_a_library_follows_a_session_that_moved_back(library: Library, store: Store) -> None:
+    with nb.open("f", store=store, model=ScriptedModel("x")) as chat:
+        chat.branch(3)
+
+    frame = library.df()
+
+    mine = frame[frame["session_id"] == "f"]
+    assert list(mine["on_path"]) == [True] * 3 + [False] * 5
+
+
 def test_interleaved_sessions_keep_their_own_turns_and_branches(store: Store) -> None:
     with (
         nb.open("a", store=store, model=ScriptedModel("x", repeat=True)) as one,
@@ -254,3 +265,26 @@ def test_spending_by_anything_else_is_refused(library: Library) -> None:
 
 def test_a_library_shows_how_many_sessions_it_has(library: Library) -> None:
     assert repr(library).endswith(", 3 sessions>")
+
+
+# B48
+def test_all_sessions_are_exported_to_one_file_and_come_back(
+    library: Library, tmp_path: Path
+) -> None:
+    path = library.export(tmp_path / "all.jsonl")
+
+    with nb.connect(path) as copy:
+        assert sorted(copy.sessions()["id"]) == ["e", "f", "s"]
+        assert list(copy.df().sort_values(["session_id", "n"])["text"]) == list(
+            library.df().sort_values(["session_id", "n"])["text"]
+        )
+
+
+def test_an_export_leaves_a_file_of_another_kind_alone(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+
+    with pytest.raises(StoreError, match="is there and is no export of format 'jsonl'; choose"):
+        library.export(path)
+
+    assert path.read_text() == "mine"

@@ -61,6 +61,22 @@ def export(
         The file is there and is something else, or cannot be written; it is as it was.
     """
     target = Path(path)
+    module = _exporter(target, format, redact)
+    module.export(image, target, leaf_id=leaf_id, redact=redact)
+    return target
+
+
+def export_store(
+    store: Store, path: str | os.PathLike[str], *, redact: Redact | None = None
+) -> Path:
+    """Write all sessions of a store to one recording (``.jsonl``), as `export` does one."""
+    target = Path(path)
+    _exporter(target, "jsonl", redact).export_store(store, target, redact=redact)
+    return target
+
+
+def _exporter(target: Path, format: str | None, redact: Redact | None) -> Any:
+    """Return the module that writes a file, which must not be of something else."""
     name = format if format is not None else SUFFIXES.get(target.suffix.lower(), "")
     if name not in EXPORTS:
         found = f"format {shown(format)}" if format is not None else f"suffix {target.suffix!r}"
@@ -78,8 +94,7 @@ def export(
                 f"file {os.fspath(target)!r} is there and is no export of format {name!r}; "
                 "choose another path, or remove it"
             )
-    module.export(image, target, leaf_id=leaf_id, redact=redact)
-    return target
+    return module
 
 
 def load(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from nbdurable.frames.layout import (
 )
 from nbdurable.frames.layout import texts as texts_of
 from nbdurable.frames.marks import marks_of
+from nbdurable.schemas import answer_data, recorded_schema
 from nbdurable.stores.base import Store
 from nbdurable.stores.duckdb.query import Columns, Question, read
 from nbdurable.wire import dumps
@@ -73,17 +73,6 @@ def branches_frame(
     """Return one row per branch, which is an entry without children, with sums over its path."""
     got = read(store, lambda question: _Entries(question, session_id, leaf_id, False), session_id)
     return framed(got.branches(), BRANCHES)
-
-
-def json_in(text: str) -> str | None:
-    """Return the JSON that an answer is, in a code fence or bare, re-serialised; else None."""
-    bare = text.strip()
-    if bare.startswith("```") and bare.endswith("```"):
-        bare = bare[3:-3].partition("\n")[2]
-    try:
-        return dumps(json.loads(bare))
-    except (ValueError, RecursionError):
-        return None
 
 
 # -- entries ---------------------------------------------------------------------------------------
@@ -207,14 +196,19 @@ class _Entries:
         return spread(values, self._rows_of(seqs), len(self.seq), ENTRIES[name])
 
     def _data(self) -> Any:
-        """Return the JSON text of answers whose run asked for a schema, where it is JSON."""
-        asks = np.array(["json_schema" in (params or "") for params in self.runs["params"]], bool)
-        if not asks.any():
+        """Return the JSON text of answers that fit the schema their run asked for."""
+        schemas = [
+            recorded_schema(params) if "json_schema" in params else None
+            for params in self.runs["params"]
+        ]
+        if not any(schemas):
             return taken(objects([]), np.full(len(self.seq), -1))
         ended = (self.got["stop_reason"] == "stop").to_numpy(dtype=bool, na_value=False)
-        rows = np.flatnonzero(ended)
-        rows = rows[np.append(asks, False)[self._runs_at()[rows]]]
-        found = [json_in(text) for text in self.got["text"][rows]]
+        rows, runs = np.flatnonzero(ended), self._runs_at()
+        found = [
+            _data_text(text, schemas[run] if run >= 0 else None)
+            for text, run in zip(self.got["text"][rows], runs[rows], strict=True)
+        ]
         return spread(found, rows, len(self.seq), TEXT)
 
     def branches(self) -> Columns:
@@ -247,6 +241,13 @@ class _Entries:
         sums = self.chains.sums(filled[self.order])[self.place]
         counts = self.chains.sums(known[self.order].astype(np.int64))[self.place]
         return np.ma.masked_array(sums, counts == 0)
+
+
+def _data_text(text: str, schema: str | None) -> str | None:
+    if schema is None:
+        return None
+    value, error = answer_data(text, schema)
+    return None if error is not None else dumps(value)
 
 
 def of_session(session_id: str | None, alias: str = "e") -> tuple[str, dict[str, object]]:

@@ -171,7 +171,7 @@ def texts(values: Any) -> Any:
     missing = np.ma.getmaskarray(values)
     words = np.ma.getdata(values).astype(object)
     words[missing] = pd.NA
-    return pd.arrays.StringArray(words)  # takes None for missing too
+    return pd.array(words, dtype=TEXT)  # None is missing too
 
 
 def taken(values: Any, rows: NDArray[np.int64]) -> Any:
