@@ -48,6 +48,7 @@ def record(path: Path) -> Path | None:
     target = recording_of(notebook)
     if target is None:
         return None
+    FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder, "recorded.duckdb")
         for cell in notebook.cells:
@@ -57,7 +58,8 @@ def record(path: Path) -> Path | None:
         NotebookClient(notebook, timeout=TIMEOUT_S, resources=place).execute()
         recorded = open_store(store)
         try:
-            export_store(recorded, target)
+            latest_first = [summary.session.id for summary in recorded.list_sessions()]
+            export_store(recorded, target, reversed(latest_first))
         finally:
             release_store(recorded)
     return target
