@@ -36,6 +36,8 @@ examples:
   nbdurable ls chats.duckdb | cut -f1     their ids: into a pipe go tab-separated lines
   nbdurable show support-42               one session as a tree
   nbdurable show chats.duckdb support-42
+  nbdurable export support-42 talk.jsonl  a session as text, without loss
+  nbdurable import talk.jsonl --store other.duckdb
 
 STORE is a file; without it $NBDURABLE_STORE, else nbdurable.duckdb in this folder.
 exit codes: 0 done, 1 it could not be done, 2 wrong arguments, 130 interrupted.
@@ -77,6 +79,18 @@ def _parser() -> argparse.ArgumentParser:
     tree.add_argument("session", metavar="SESSION", help="the session's id")
     tree.add_argument("--ids", action="store_true", help="add the id of each entry")
     tree.set_defaults(command=_show)
+
+    export = commands.add_parser("export", help="write a session to a file, without loss")
+    export.add_argument("session", metavar="SESSION", help="the session's id")
+    export.add_argument("file", metavar="FILE", help="a .jsonl; an earlier export is replaced")
+    export.add_argument("--store", metavar="STORE", help="the store's file")
+    export.add_argument("--format", metavar="FORMAT", help="by default what FILE's suffix says")
+    export.set_defaults(command=_export)
+
+    load = commands.add_parser("import", help="add the sessions of an exported file to a store")
+    load.add_argument("file", metavar="FILE", help="a .jsonl that was exported")
+    load.add_argument("--store", metavar="STORE", help="the store's file, made when missing")
+    load.set_defaults(command=_import)
 
     local = commands.add_parser("local", help='the model that runs here, model="local"')
     verbs = local.add_subparsers(required=True, metavar="COMMAND")
@@ -133,6 +147,33 @@ def _show(arguments: argparse.Namespace) -> int:
     )
     _console().print(view)
     return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from nbdurable.formats import export
+    from nbdurable.loaded import load, unload
+    from nbdurable.stores import release_store
+
+    store = _existing_store(arguments.store)
+    try:
+        _check_session(store, arguments.session)
+        image = load(store, arguments.session)
+        try:
+            path = export(image, arguments.file, arguments.format)
+        finally:
+            unload(image, store)
+    finally:
+        release_store(store)
+    print(f"session {shown(arguments.session)} is in {one_line(str(path), 1_000)}")
+    return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from nbdurable.formats import load
+
+    report = load(arguments.file, store=arguments.store)
+    print(report)
+    return 1 if any(session.outcome == "refused" for session in report.sessions) else 0
 
 
 def _fetch(arguments: argparse.Namespace) -> int:

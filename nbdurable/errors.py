@@ -158,7 +158,7 @@ class ToolError(NbDurableError, ValueError):
 
 
 class ImportFormatError(NbDurableError, ValueError):
-    """A file is in none of the formats that can be imported."""
+    """A file is in no format that can be imported, or a format is none that is known."""
 
 
 class QueryError(NbDurableError, ValueError):

@@ -20,6 +20,7 @@ from nbdurable.stores.base import Store
 
 if TYPE_CHECKING:
     import pyarrow
+    from matplotlib.figure import Figure
     from pandas import DataFrame
 
 Params = Sequence[object] | Mapping[str, object]
@@ -169,6 +170,18 @@ class Library:
         from nbdurable.frames import spend_frame
 
         return spend_frame(self._held(), by)
+
+    def plot_spend(self, by: Literal["day", "model", "session"] = "day") -> Figure:
+        """Return what `spend` tells as a figure: costs, or tokens where no cost is known.
+
+        Raises
+        ------
+        RunError
+            Matplotlib is not installed.
+        """
+        from nbdurable.pictures import spend_figure
+
+        return spend_figure(self.spend(by), by)
 
     def export(
         self, path: str | os.PathLike[str], redact: Callable[[str], str] | None = None

@@ -16,7 +16,14 @@ from nbdurable.entries import Entry
 from nbdurable.errors import ReplayMiss, SessionNotFound, shown
 from nbdurable.loaded import Loaded
 from nbdurable.models.params import recorded as recorded_params
-from nbdurable.planning import Ask, LeafMoved, Missed, digest_of_ask, ephemeral_digests
+from nbdurable.planning import (
+    Ask,
+    LeafMoved,
+    Missed,
+    digest_of_ask,
+    ephemeral_digests,
+    prospective_view,
+)
 from nbdurable.recorded import (
     Key,
     Recorded,
@@ -80,6 +87,8 @@ def answer(
     missed = Missed(digest, settings.model.name, repeats)
     ask = replace(ask, missed=missed)
     try:
+        if ask.kind != "compact":
+            prospective_view(image, settings, ask)  # what is refused anyhow is no miss
         _say_miss(image, replay, ask, settings, keys[0])
     except BaseException:
         refused(replay, ask)

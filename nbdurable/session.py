@@ -318,7 +318,7 @@ class Session(Exploring, Annotating):
 
         Raises
         ------
-        ValueError
+        ImportFormatError
             No such format.
         StoreError
             The file is there and is something else, or cannot be written; it is as it was.

@@ -27,7 +27,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "planning starting replaying handle asking annotating",
         "exploring session",
         "opening",
-        "explore frames library formats",
+        "explore frames library formats pictures",
         "notebook.tree notebook.compare notebook.bridge notebook.magics testing",
         ".",
         "demo",

@@ -57,6 +57,63 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+class TestFiles:
+    # B37
+    def test_a_session_goes_to_a_file_and_into_another_store(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["export", "support-42", "talk.jsonl"]) == 0
+        assert main(["import", "talk.jsonl", "--store", "other.duckdb"]) == 0
+        told = capsys.readouterr().out
+        assert main(["ls", "other.duckdb"]) == 0
+
+        assert "session 'support-42' is in talk.jsonl\n" in told
+        assert "1 session added; 4 new entries" in told
+        assert capsys.readouterr().out.startswith("support-42\t4\t2")
+
+    def test_a_recording_is_listed_and_shown_like_a_store(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        main(["export", "support-42", "talk.jsonl", "--store", str(path)])
+
+        assert main(["show", "talk.jsonl", "support-42"]) == 0
+
+        assert "Shipped." in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("arguments", "told"),
+        [
+            (["export", "support-43", "a.jsonl"], "did you mean 'support-42'?"),
+            (["export", "support-42", "a.txt"], "suffix '.txt' is of no export"),
+            (["export", "support-42", "a.jsonl", "--format", "x"], "format 'x' is of no export"),
+            (["export", "support-42", "nbdurable.duckdb", "--format", "jsonl"], "is no export of"),
+            (["import", "gone.jsonl"], "file 'gone.jsonl' is not there"),
+            (["import", "nbdurable.duckdb"], "is of no format that is known"),
+        ],
+    )
+    def test_what_cannot_be_done_is_one_line(
+        self, path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+    ) -> None:
+        assert main(arguments) == 1
+
+        error = capsys.readouterr().err
+        assert error.startswith("nbdurable: ") and error.count("\n") == 1
+        assert told in error
+
+    def test_a_refused_session_is_told_by_the_exit_code(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        main(["export", "support-42", "talk.jsonl"])
+        other = stores.open_store("other.duckdb")
+        changed = entry(1, None, "user", "Another text")
+        other.create_session(SessionRecord(id="support-42", created_at=0), [changed])
+        stores.release_store(other)
+
+        assert main(["import", "talk.jsonl", "--store", "other.duckdb"]) == 1
+
+        assert "is here with another content" in capsys.readouterr().out
+
+
 class TestList:
     def test_a_pipe_gets_tab_separated_lines(
         self, path: Path, capsys: pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ import pytest
 from recorded import Recorded, busy, everything, lines, look
 
 import nbdurable as nb
-from nbdurable.errors import EntryNotFound, SessionClosed, StoreError
+from nbdurable.errors import EntryNotFound, ImportFormatError, SessionClosed, StoreError
 from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.stores import Store
 from nbdurable.stores.jsonl import section_of, writer
@@ -143,7 +143,9 @@ def test_a_format_goes_by_name_or_by_suffix(chat: nb.Session) -> None:
 def test_an_unknown_format_is_refused_with_those_that_are_known(
     chat: nb.Session, name: str, format: str | None
 ) -> None:
-    with pytest.raises(ValueError, match=r"is of no export that is known; .* one of .*'jsonl'"):
+    with pytest.raises(
+        ImportFormatError, match=r"is of no export that is known; .* one of .*'jsonl'"
+    ):
         chat.export(name, format)
 
     assert os.listdir() == []

@@ -52,16 +52,6 @@ def test_a_frame_has_its_columns_and_dtypes(chat: nb.Session, name: str) -> None
     assert len(frame) > 0
 
 
-@pytest.mark.parametrize("name", FRAMES)
-def test_dtypes_are_the_same_where_text_would_be_kept_by_pyarrow(
-    chat: nb.Session, name: str
-) -> None:
-    with pd.option_context("mode.string_storage", "pyarrow"):
-        frame = getattr(chat, name)()
-
-    assert dict(frame.dtypes) == FRAMES[name]
-
-
 # case 51
 @pytest.mark.parametrize("name", FRAMES)
 def test_zero_rows_have_the_same_columns_and_dtypes(store: Store, name: str) -> None:

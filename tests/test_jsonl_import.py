@@ -299,6 +299,29 @@ def test_a_long_report_is_cut_and_counted() -> None:
     assert "and 980 more sessions" in repr(report) and "and 980 more" in repr(report)
 
 
+# case 51
+def test_a_report_as_a_frame_has_a_row_per_session_and_per_other_oddity() -> None:
+    sessions = tuple(
+        ImportedSession(id=id, outcome="added", entries=n, leaves=1) for n, id in enumerate("ab")
+    )
+    odd = (
+        Oddity(text="first", line=7, session_id="b"),
+        Oddity(text="second", session_id="b"),
+        Oddity(text="of no session", line=9),
+    )
+
+    frame = ImportReport(path="a", format="jsonl", store="b", sessions=sessions, oddities=odd).df()
+
+    assert frame.astype(object).where(frame.notna(), None).values.tolist() == [
+        ["a", "added", 0, 1, None, None],
+        ["b", "added", 1, 1, 7, "first"],
+        ["b", None, None, None, None, "second"],
+        [None, None, None, None, 9, "of no session"],
+    ]
+    empty = ImportReport(path="a", format="jsonl", store="b").df()
+    assert list(empty.dtypes) == list(frame.dtypes) and len(empty) == 0
+
+
 def test_a_report_of_an_empty_file_says_so(tmp_path: Path) -> None:
     recording(MemoryStore(), tmp_path / "a.jsonl")
 

@@ -6,11 +6,11 @@ import warnings
 from pathlib import Path
 
 import pytest
-from recorded import busy, look
+from recorded import Recorded, busy, look
 
 import nbdurable as nb
 from nbdurable.errors import SessionNotFound, StoreClosed, StoreError
-from nbdurable.models.scripted import ScriptedModel
+from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.stores import open_store, release_store
 from nbdurable.stores.jsonl import RecordingStore
 from nbdurable.stores.memory import MemoryStore
@@ -42,6 +42,42 @@ def test_a_recording_is_opened_and_said_to_be_lost_at_close(path: Path) -> None:
     chat.run("more", show=None)
     chat.close()
     assert path.read_bytes() == before
+
+
+# B1 B55
+def test_a_recording_that_is_only_replayed_says_nothing_of_loss(path: Path) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        chat = nb.open("s", store=path, model="local", replay="only", tools=[look])
+
+    assert [str(w.message) for w in told if "lost at close" in str(w.message)] == []
+    assert chat.leaf_id is None
+
+
+# B55 B56
+def test_what_was_recorded_is_replayed_without_a_call(path: Path) -> None:
+    recorder = ScriptedModel(calls(("look", {"place": "home"})), "Empty.", "Still.", "Aside.")
+
+    def notebook(chat: nb.Session) -> list[str]:
+        first = chat.run("Where?", nb.ephemeral("now"), show=None)
+        chat.append(Recorded(text="noted"))
+        second = chat.run("And now?", temperature=0.5, show=None)
+        chat.branch(first)
+        return [first.text, second.text, chat.run("Aside?", show=None).text]
+
+    def open_it(store: object, model: ScriptedModel, **more: object) -> nb.Session:
+        return nb.open("s", store=store, model=model, system="Be brief.", tools=[look], **more)  # type: ignore[arg-type]
+
+    first = open_it(MemoryStore(), recorder)
+    said = notebook(first)
+    first.export(path)
+    silent = ScriptedModel()
+
+    again = open_it(path, silent, replay="only")
+
+    assert notebook(again) == said == ["Empty.", "Still.", "Aside."]
+    assert silent.requests == ()
+    assert len(again.entries()) == len(first.entries())
 
 
 # B1

@@ -113,6 +113,14 @@ def test_the_secret_is_in_no_line() -> None:
 
 
 # B37
+def test_a_preview_shows_no_half_of_what_is_hidden() -> None:
+    chat, store = exported()
+
+    assert any("Tul" in e.preview for e in chat.image.store.load_entries("s"))
+    assert not any("Tul" in e.preview for e in store.load_entries("s"))
+
+
+# B37
 def test_files_of_text_are_redacted_whatever_their_size() -> None:
     chat, store = exported()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from new_process import in_new_process
-from replaying import opened
+from replaying import Never, opened
 
 import nbdurable as nb
 from nbdurable.errors import RunError
@@ -44,6 +44,20 @@ def test_the_report_shows_what_was_said_as_text(store: Store) -> None:
         again.run("<i>b</i>", show=None)
 
     assert "<i>" not in again.replay_report()._repr_html_()
+
+
+# B58 B22
+@pytest.mark.parametrize("mode", [True, "only"])
+def test_a_call_that_is_refused_anyhow_is_no_miss(store: Store, mode: bool | str) -> None:
+    opened(store, ScriptedModel("one")).run("a", show=None)
+    again = opened(store, Never(), replay=mode)
+    again.run("a", show=None)
+
+    with pytest.raises(RunError, match="nothing to continue") as refused:
+        again.run()
+
+    assert type(refused.value) is RunError
+    assert again.replay_report().misses == 0
 
 
 # B58

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from nbdurable.errors import RunError
 from nbdurable.explore.plan import SAMPLE
 from nbdurable.explore.rows import Row
+from nbdurable.pictures import new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,25 +23,18 @@ def figure(rows: Sequence[Row], axes: Sequence[str], scores: Sequence[str]) -> F
     RunError
         Matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as exc:
-        raise RunError(
-            "plot() needs matplotlib; install it with pip install 'nbdurable[plot]'"
-        ) from exc
     names = {**_FACTS, **{score: score for score in scores}}
     panels = {name: grouped(rows, axes, name) for name in names}
     panels = {name: groups for name, groups in panels.items() if any(groups.values())}
     most = max((len(groups) for groups in panels.values()), default=1)
-    size = (max(1, len(panels)) * 4.0, 1.2 + 0.35 * most)
-    made = Figure(figsize=size, layout="constrained")
+    made = new_figure(max(1, len(panels)) * 4.0, 1.2 + 0.35 * most)
     for at, (name, groups) in enumerate(panels.items(), 1):
         panel = made.add_subplot(1, len(panels), at)
         panel.boxplot(list(groups.values()), orientation="horizontal")
-        labels = [label.replace("$", r"\$") for label in groups]
+        labels = [plain(label) for label in groups]
         panel.set_yticks(range(1, len(groups) + 1), labels if at == 1 else [""] * len(groups))
         panel.invert_yaxis()
-        panel.set_title(names[name].replace("$", r"\$"))
+        panel.set_title(plain(names[name]))
     return made
 
 

@@ -55,7 +55,7 @@ def export(
 
     Raises
     ------
-    ValueError
+    ImportFormatError
         No such format.
     StoreError
         The file is there and is something else, or cannot be written; it is as it was.
@@ -80,7 +80,7 @@ def _exporter(target: Path, format: str | None, redact: Redact | None) -> Any:
     name = format if format is not None else SUFFIXES.get(target.suffix.lower(), "")
     if name not in EXPORTS:
         found = f"format {shown(format)}" if format is not None else f"suffix {target.suffix!r}"
-        raise ValueError(
+        raise ImportFormatError(
             f"{found} is of no export that is known; give format= as one of {_listed(EXPORTS)}"
         )
     if redact is not None and not callable(redact):

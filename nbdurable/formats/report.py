@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from nbdurable.errors import shown
 from nbdurable.notebook.page import page, plain
 from nbdurable.reprs import count, one_line
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Outcome = Literal["added", "grown", "unchanged", "refused"]
 
@@ -68,6 +71,30 @@ class ImportReport:
         """The sessions of which nothing was added: known already, or refused."""
         return tuple(s for s in self.sessions if s.outcome in ("unchanged", "refused"))
 
+    def df(self) -> pd.DataFrame:
+        """Return one row per session, and one per oddity that is not the first of a session.
+
+        Returns
+        -------
+        DataFrame
+            ``session_id outcome oddity`` text, ``entries leaves line`` Int64.
+        """
+        from nbdurable.frames import imported_frame
+
+        first: dict[str | None, Oddity] = {}
+        for oddity in self.oddities:
+            first.setdefault(oddity.session_id, oddity)
+        first.pop(None, None)
+        of_sessions = [
+            (s.id, s.outcome, s.entries, s.leaves, *_told(first.get(s.id))) for s in self.sessions
+        ]
+        others = [
+            (odd.session_id, None, None, None, *_told(odd))
+            for odd in self.oddities
+            if odd is not first.get(odd.session_id)
+        ]
+        return imported_frame([*of_sessions, *others])
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
@@ -105,3 +132,7 @@ class ImportReport:
         if len(self.oddities) > _SHOWN:
             lines.append(f"! and {len(self.oddities) - _SHOWN:,} more")
         return lines
+
+
+def _told(oddity: Oddity | None) -> tuple[int | None, str | None]:
+    return (oddity.line, oddity.text) if oddity else (None, None)

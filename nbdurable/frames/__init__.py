@@ -10,12 +10,14 @@ have the same dtypes.
 from __future__ import annotations
 
 from nbdurable.frames.entries import branches_frame, entries_frame
+from nbdurable.frames.imported import imported_frame
 from nbdurable.frames.library import search_frame, sessions_frame, spend_frame, sql_frame
 from nbdurable.frames.runs import runs_frame, tools_frame
 
 __all__ = [
     "branches_frame",
     "entries_frame",
+    "imported_frame",
     "runs_frame",
     "search_frame",
     "sessions_frame",

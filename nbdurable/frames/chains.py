@@ -34,8 +34,9 @@ class Chains:
         parents = np.where(parents < rows, parents, -1)  # a cycle ends here
         self.parents: Ints = parents
         self._rows: Ints = rows
-        self._heads: Ints = np.flatnonzero((parents != rows - 1) | (parents < 0))
-        self._chain: Ints = np.searchsorted(self._heads, rows, side="right") - 1
+        begins = (parents != rows - 1) | (parents < 0)
+        self._heads: Ints = np.flatnonzero(begins)
+        self._chain: Ints = np.cumsum(begins) - 1
         self._over: Ints = parents[self._heads]  # the row each chain hangs under
         self._top: Ints = self._heads[self._chain]
         self._homes: list[int] = np.where(self._over < 0, -1, self._chain[self._over]).tolist()

@@ -99,24 +99,21 @@ class _Entries:
             f"{where}",
             params,
         )
-        self.runs = question.columns(
-            "select r.counter, r.params_json as params, r.rerun_of, r.experiment_id "
-            f"from nbd.runs r where r.id in (select e.run_id from nbd.entries e {where}) "
-            "order by r.counter",
-            params,
-        )
-        self.errors = question.columns(
-            f"select e.seq, e.error from entries e {where or 'where true'} "
-            "and e.stop_reason in ('error', 'aborted')",
-            params,
-        )
+        self.runs = _runs(question, session_id, np.ma.getdata(self.made["counter"]))
+        self.errors: Columns = {"seq": [], "error": []}
+        if self.got["stop_reason"].isin(["error", "aborted"]).any():
+            self.errors = question.columns(
+                f"select e.seq, e.error from entries e {where or 'where true'} "
+                "and e.stop_reason in ('error', 'aborted')",
+                params,
+            )
         self.marks = question.rows(
             "select e.seq, a.name, a.author, a.value_json from annotations a "
             "join nbd.entries e on e.id = try_cast(a.target_id as uuid) "
             f"and e.session_id = a.session_id {where} order by a.counter",
             params,
         )
-        self.leaves = _leaf_seqs(question, session_id, leaf_id)
+        self.leaves = self._leaf_rows(question, leaf_id)
 
     def columns(self) -> Columns:
         """Return what the tree's shape, runs and annotations add, with the stored columns."""
@@ -127,7 +124,13 @@ class _Entries:
 
     def _rows_of(self, seqs: Any) -> Rows:
         """Return the rows of some ``seq``, which are all in the frame."""
-        return np.searchsorted(self.seq, np.asarray(seqs, dtype=np.int64))
+        return _places(self.seq, np.asarray(seqs, dtype=np.int64))
+
+    def _leaf_rows(self, question: Question, leaf_id: str | None) -> Rows:
+        if self._is_one_session:
+            return np.flatnonzero(np.asarray(self.got["id"]) == leaf_id)
+        query = "select e.seq from sessions s join nbd.entries e on e.id = s.position_id"
+        return self._rows_of([seq for (seq,) in question.rows(query)])
 
     def _linked(self, links: Columns, values: Rows) -> Rows:
         """Return `values` at the rows of links that start at some ``seq``, -1 elsewhere."""
@@ -160,7 +163,7 @@ class _Entries:
         n = np.ma.getdata(got["n"])
         got["parent_id"] = taken(got["id"], self.parents)
         got["branch"] = n[order[chains.newest_leaf()]][place]
-        on_path = chains.is_above(place[self._rows_of(self.leaves)])
+        on_path = chains.is_above(place[self.leaves])
         got["on_path"] = on_path[place]
         begins, asked = got["begins"], got["answers"]
         turns = chains.sums(begins[order].astype(np.int64))
@@ -181,7 +184,7 @@ class _Entries:
     def _runs_at(self) -> Rows:
         """Return for each entry the row of its run, or -1; a fork's runs are its source's."""
         counters, wanted = (np.ma.getdata(got["counter"]) for got in (self.runs, self.made))
-        return self._linked(self.made, np.searchsorted(counters, wanted))
+        return self._linked(self.made, _places(counters, wanted))
 
     def _add_beside(self) -> None:
         self.got["error"] = self._spread(self.errors["seq"], self.errors["error"], "error")
@@ -250,6 +253,29 @@ def _data_text(text: str, schema: str | None) -> str | None:
     return None if error is not None else dumps(value)
 
 
+def _places(known: Rows, wanted: Rows) -> Rows:
+    """Return where each of `wanted` stands in `known`, which rises and holds them all."""
+    if len(known) and known[-1] - known[0] == len(known) - 1:
+        rows: Rows = wanted - known[0]  # no gap, as in a session that was alone in its store
+        return rows
+    found: Rows = np.searchsorted(known, wanted)
+    return found
+
+
+_RUNS = "select r.counter, r.params_json as params, r.rerun_of, r.experiment_id from nbd.runs r"
+
+
+def _runs(question: Question, session_id: str | None, wanted: Rows) -> Columns:
+    """Return the runs of these counters: a session's own, or with those of what it copied."""
+    where, params = of_session(session_id, "r")
+    own = question.columns(f"{_RUNS} {where} order by r.counter", params)
+    if np.isin(wanted, np.ma.getdata(own["counter"])).all():
+        return own
+    where, params = of_session(session_id)
+    made = f"where r.id in (select e.run_id from nbd.entries e {where})"
+    return question.columns(f"{_RUNS} {made} order by r.counter", params)
+
+
 def of_session(session_id: str | None, alias: str = "e") -> tuple[str, dict[str, object]]:
     """Return the condition that keeps one session, if one is asked about, and its parameter."""
     if session_id is None:
@@ -260,13 +286,9 @@ def of_session(session_id: str | None, alias: str = "e") -> tuple[str, dict[str,
 def _entry_columns(question: Question, session_id: str | None, texts: bool) -> Columns:
     """Return the stored columns, those of few words decoded from numbers."""
     where, params = of_session(session_id)
-    lists = ", ".join(f"list_sort(list(distinct e.{name}))" for name in _WORDS)
-    [found] = question.rows(f"select {lists} from entries e {where}", params)
-    words = {
-        name: [word for word in values or () if word is not None]
-        for name, values in zip(_WORDS, found, strict=True)
-        if len(values or ()) <= _MOST_WORDS
-    }
+    found = question.rows(f"select distinct {', '.join(_WORDS)} from entries e {where}", params)
+    distinct = {name: sorted({row[at] for row in found} - {None}) for at, name in enumerate(_WORDS)}
+    words = {name: known for name, known in distinct.items() if len(known) <= _MOST_WORDS}
     plain = [name for name in _WORDS if name not in words] + ["text"] * texts
     if session_id is None:
         plain.append("session_id")
@@ -302,11 +324,3 @@ def selected(layout: dict[str, Any], names: Sequence[str], alias: str) -> list[s
     return [
         f"{forms.get(layout[name], '{}').format(f'{alias}.{name}')} as {name}" for name in names
     ]
-
-
-def _leaf_seqs(question: Question, session_id: str | None, leaf_id: str | None) -> list[int]:
-    if session_id is None:
-        query, params = "select e.seq from sessions s join entries e on e.id = s.position_id", {}
-    else:
-        query, params = "select e.seq from entries e where e.id = $leaf::uuid", {"leaf": leaf_id}
-    return [seq for (seq,) in question.rows(query, params)]

@@ -93,6 +93,12 @@ HITS = _layout(
     time="created_at",
 )
 
+IMPORTED = _layout(
+    order="session_id outcome entries leaves line oddity",
+    text="session_id outcome oddity",
+    whole="entries leaves line",
+)
+
 
 def spend_layout(by: str) -> Layout:
     """Return the layout of what was spent by day, model or session."""
@@ -169,9 +175,12 @@ def _times(data: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
 def texts(values: Any) -> Any:
     """Return text as pandas keeps it, from an array whose missing values are masked or None."""
     missing = np.ma.getmaskarray(values)
-    words = np.ma.getdata(values).astype(object)
+    if missing.all():
+        return pd.array([None], dtype=TEXT).take(np.zeros(len(missing), np.int64))
+    words = np.ma.getdata(values).astype(object, copy=bool(missing.any()))
     words[missing] = pd.NA
-    return pd.array(words, dtype=TEXT)  # None is missing too
+    # Not StringArray(words): it takes on the dtype of pyarrow where that is installed.
+    return pd.array(words, dtype=TEXT)
 
 
 def taken(values: Any, rows: NDArray[np.int64]) -> Any:

@@ -72,8 +72,7 @@ class _Field:
 
 
 # Legal in JSON, but line ends to many a reader of lines.
-_LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
-_LINE_END = re.compile("[\x85\u2028\u2029]")
+_LINE_ENDS = {char: f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 
 
 def to_line(kind: str, record: object) -> str:
@@ -85,10 +84,12 @@ def to_line(kind: str, record: object) -> str:
     parts: list[str] = []
     for field in _FIELDS[kind]:
         value = getattr(record, field.name)
+        if _is_real(field, value):
+            value = finite(float(value))
         if field.default is not MISSING and value == field.default:
             continue
         if field.name not in _JSON_TEXT:
-            plain[field.name] = finite(float(value)) if _is_real(field, value) else value
+            plain[field.name] = value
             continue
         as_json, as_text = _JSON_TEXT[field.name]
         if is_exact(value):
@@ -106,7 +107,10 @@ def plain_line(kind: str, **values: Json) -> str:
 
 def one_line(text: str) -> str:
     """Return JSON text with what some take for a line end escaped; its value is the same."""
-    return text.translate(_LINE_ENDS) if _LINE_END.search(text) else text
+    for char, escape in _LINE_ENDS.items():
+        if char in text:
+            text = text.replace(char, escape)
+    return text
 
 
 def is_exact(text: str) -> bool:
@@ -156,7 +160,7 @@ def parsed(line: bytes) -> dict[str, Any]:
         The line is no JSON object with a type, or not UTF-8; the text says which.
     """
     try:
-        wire = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+        wire = _DECODER.decode(line.decode("utf-8"))
     except UnicodeDecodeError as exc:
         raise ValueError(f"not UTF-8 at byte {exc.start}") from exc
     except json.JSONDecodeError as exc:
@@ -170,6 +174,9 @@ def parsed(line: bytes) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name}, which JSON does not have")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def from_line(record: type[T], kind: str, wire: Mapping[str, Any], **known: object) -> T:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from nbdurable.blocks import Json
-from nbdurable.errors import StoreError
+from nbdurable.errors import SessionNotFound, StoreError
 from nbdurable.stored import NOTHING, Beside, Context, Move, SessionRecord, StoredEntry
 from nbdurable.stores.base import Store
 from nbdurable.stores.beside import in_order
@@ -158,11 +158,13 @@ def add(store: Store, section: Section) -> Addition:
     EntryError, EntryNotFound
         The store refused the section; nothing of it was stored.
     """
-    known = {summary.session.id for summary in store.list_sessions()}
-    if section.session.id not in known:
+    session_id = section.session.id
+    try:
+        here = section_of(store, session_id)
+    except SessionNotFound:
         kept = store.create_session(section.session, section.entries, beside=section.beside)
         return Addition(outcome="added", entries=len(kept))
-    return _grow(store, section, section_of(store, section.session.id))
+    return _grow(store, section, here)
 
 
 def _grow(store: Store, section: Section, here: Section) -> Addition:
