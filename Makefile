@@ -37,7 +37,7 @@ define pip_install
 	@touch $@
 endef
 
-.PHONY: help demo test test-all bench lint screenshots clean run-tests system
+.PHONY: help demo test test-all bench lint screenshots recordings clean run-tests system
 
 help:
 	@echo "make demo          converse, kill, resume, branch on a local model; then JupyterLab"
@@ -47,6 +47,7 @@ help:
 	@echo "make lint          ruff and mypy only"
 	@echo "make bench         measured speed beside its targets"
 	@echo "make screenshots   pictures of the notebooks, in build/screenshots"
+	@echo "make recordings    the answers that the notebooks replay, asked anew of the local model"
 	@echo "make clean         remove .venv and what the tools left behind"
 	@echo "PYTHON=python3.12 chooses the interpreter; it must be 3.11 or newer"
 
@@ -115,6 +116,10 @@ screenshots: $(VENV)/test.stamp
 	@$(PY) tests/setup_system.py browser
 	$(fetch_weights)
 	@$(PY) tests/screenshots.py build/screenshots
+
+recordings: $(VENV)/test.stamp
+	$(fetch_weights)
+	@$(PY) tests/record_notebooks.py
 
 clean:
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

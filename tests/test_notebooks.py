@@ -8,12 +8,19 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
-ROOT = Path(__file__).parent.parent
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-QUICKSTART = ROOT / "notebooks" / "01_quickstart.ipynb"
-TIMEOUT_S = 90
+from tests.executed import (
+    FOLDER,
+    NOTEBOOKS,
+    cell_of,
+    client_of,
+    errors_in,
+    html_of,
+    printed_by,
+    shown_by,
+)
+
+QUICKSTART = FOLDER / "01_quickstart.ipynb"
 
 pytestmark = [pytest.mark.kernel, pytest.mark.local_model, pytest.mark.timeout(240)]
 
@@ -23,42 +30,6 @@ def own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """Let a notebook's temporary folder be this test's."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-
-
-def client_of(path: Path, folder: Path) -> NotebookClient:
-    notebook = nbformat.read(path, as_version=4)
-    return NotebookClient(
-        notebook, timeout=TIMEOUT_S, resources={"metadata": {"path": str(folder)}}
-    )
-
-
-def cell_of(notebook: nbformat.NotebookNode, cell_id: str) -> nbformat.NotebookNode:
-    return next(cell for cell in notebook.cells if cell.id == cell_id)
-
-
-def errors_in(notebook: nbformat.NotebookNode) -> list[str]:
-    return [
-        f"{output.ename}: {output.evalue}"
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if output.output_type == "error"
-    ]
-
-
-def printed_by(notebook: nbformat.NotebookNode) -> list[str]:
-    return [
-        output.text
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if output.output_type == "stream"
-    ]
-
-
-def shown_by(cell: nbformat.NotebookNode) -> str:
-    """Return the plain text of all that a cell displayed."""
-    return "\n".join(
-        output.data.get("text/plain", "") for output in cell.outputs if "data" in output
-    )
 
 
 def halves(notebook: nbformat.NotebookNode) -> tuple[Iterator[int], Iterator[int]]:
@@ -111,9 +82,3 @@ def test_the_quickstart_goes_on_after_a_restart_of_the_kernel(tmp_path: Path) ->
     columns = re.findall(r"ends at #(\d)", html_of(cell_of(client.nb, "leaves")))
     assert errors_in(client.nb) == []
     assert columns == ["4", "6", "7"]
-
-
-def html_of(cell: nbformat.NotebookNode) -> str:
-    return "\n".join(
-        output.data.get("text/html", "") for output in cell.outputs if "data" in output
-    )
