@@ -51,7 +51,7 @@ def dumps(value: Json) -> str:
 
 
 def as_python(value: object) -> object:
-    """Return a number or an array of NumPy's, or of its like, as Python's own; all else as it is."""
+    """Return a number or array of NumPy's, or of its like, as Python's own; else the value."""
     to_python = getattr(value, "tolist", None)
     return to_python() if callable(to_python) else value
 
