@@ -18,9 +18,9 @@ from nbdurable.annotations import (
 from nbdurable.blocks import Json
 from nbdurable.errors import BadPayload, EntryError, shown
 from nbdurable.handle import Handle
-from nbdurable.recorded import place
 from nbdurable.references import Reference, resolve_entry
 from nbdurable.replay import ANNOTATE
+from nbdurable.replay.record import place
 from nbdurable.stored import Annotation
 from nbdurable.wire import clean, dumps
 

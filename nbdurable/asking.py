@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from types import EllipsisType
 from typing import Any
 
-from nbdurable import replaying, starting
+from nbdurable import starting
 from nbdurable.blocks import Message
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import EntryError, TreeError
@@ -20,6 +20,7 @@ from nbdurable.loaded import Leaf
 from nbdurable.models.base import Model
 from nbdurable.planning import Ask, LeafMoved, continued_leaf
 from nbdurable.references import LEAF, Reference, resolve, resolve_entry, resolve_input
+from nbdurable.replay import verbs as replay_verbs
 from nbdurable.reruns import asked_entry, recorded_settings
 from nbdurable.run import Run
 from nbdurable.settings import Effects, Show, ToolValue
@@ -216,7 +217,7 @@ class Asking(Handle):
         message = Message("assistant", words[0].blocks)
         draft = MessageEntry(message=message, author="human")
         if self.replay is not None:
-            found = replaying.take_appended(self, self.replay, "edit", (draft,), entry.parent_id)
+            found = replay_verbs.take_appended(self, self.replay, "edit", (draft,), entry.parent_id)
             if found is not None:
                 return found[0]
         leaf = Leaf(entry.parent_id)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from nbdurable import forking, replaying, starting
+from nbdurable import forking, starting
 from nbdurable.annotating import Annotating
 from nbdurable.blocks import Json, Message
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
@@ -26,6 +26,7 @@ from nbdurable.origin import checked_session_id, new_session_id
 from nbdurable.planning import Ask, ContextUse, context_use, continued_leaf, prospective_view
 from nbdurable.references import LEAF, Reference, resolve, resolve_entry
 from nbdurable.replay import ReplayReport
+from nbdurable.replay import verbs as replay_verbs
 from nbdurable.run import Run
 from nbdurable.settings import ToolValue
 from nbdurable.stored import StoredEntry
@@ -149,14 +150,14 @@ class Session(Exploring, Annotating):
         if session_id is not None:
             checked_session_id(session_id)
         replay = self.replay
-        known = replaying.take_fork(self, replay, session_id, leaf_id) if replay else None
+        known = replay_verbs.take_fork(self, replay, session_id, leaf_id) if replay else None
         child_id = known or session_id or new_session_id()
         if known is None:
             forking.fork(self.image, child_id, leaf_id)
         child = starting.sibling_handle(self, child_id)
         if replay is not None:
             replay.mark(child_id)
-            replaying.begin_child(self, child, leaf_id)
+            replay_verbs.begin_child(self, child, leaf_id)
         if known is None:
             self.tell(
                 "session_forked",
@@ -206,7 +207,7 @@ class Session(Exploring, Annotating):
         if not drafts:
             return ()
         if self.replay is not None:
-            found = replaying.take_appended(self, self.replay, "append", drafts, self.leaf.id)
+            found = replay_verbs.take_appended(self, self.replay, "append", drafts, self.leaf.id)
             if found is not None:
                 return found
             if self.image.foreground is None:

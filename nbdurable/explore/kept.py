@@ -17,7 +17,7 @@ from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf, Loaded
 from nbdurable.models import resolve_model
 from nbdurable.models.params import RECORDED
-from nbdurable.recorded import place
+from nbdurable.replay.record import place
 from nbdurable.settings import Settings
 from nbdurable.stored import ExperimentRecord
 

@@ -25,7 +25,7 @@ from nbdurable.explore.progress import Bar, progress
 from nbdurable.explore.standing import Standing, checked_concurrency
 from nbdurable.loaded import Leaf
 from nbdurable.planning import Ask, plan
-from nbdurable.recorded import place
+from nbdurable.replay.record import place
 from nbdurable.run import BEAT_S, LAST_WORDS_S
 from nbdurable.settings import Effects, Settings
 from nbdurable.threads import interruptible

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from nbdurable.annotations import Content
 from nbdurable.models.base import Model
-from nbdurable.recorded import RecordedRuns, Request
+from nbdurable.replay.record import RecordedRuns, Request
 
 T = TypeVar("T")
 ANNOTATE = "annotate"
