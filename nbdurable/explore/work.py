@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import EllipsisType
 from typing import Any, Self
@@ -20,7 +20,7 @@ from nbdurable.explore import kept as keeping
 from nbdurable.explore import noted
 from nbdurable.explore.cell import FINISHED, Cell
 from nbdurable.explore.draft import refuse_effects
-from nbdurable.explore.drive import Drive, Task
+from nbdurable.explore.drive import Drive, Task, beginning
 from nbdurable.explore.progress import Bar, progress
 from nbdurable.explore.standing import Standing, checked_concurrency
 from nbdurable.loaded import Leaf
@@ -75,17 +75,23 @@ class Work(Standing):
         missing = self._missing()
         self._note(missing)
         if not missing:
-            return self._go(None, wait, show)
+            return self._go({}, wait, show)
         limit = self._budget_usd if budget_usd is None else budget_usd
         budgets = () if limit is None else (Budget(limit),)
         allowed = self._effects if effects is None else effects
         settings = self._all_settings(missing, allowed, budgets)
         self._check(missing, settings)
-        self._store()
-        drive = self._drive(missing, settings)
-        self._budget_usd = None
-        self._own.append(drive)
-        return self._go(drive, wait, show)
+        return self._go(settings, wait, show)
+
+    def _begin(self, settings: Mapping[str, Settings]) -> None:
+        if not settings:
+            return
+        with beginning:  # another handle may have begun some of the same cells meanwhile
+            self._store()
+            self._budget_usd = None
+            if missing := [key for key in self._missing() if key in settings]:
+                self._own.append(self._drive(missing, settings))
+                self._own[-1].start()
 
     def _missing(self) -> list[str]:
         busy = {key for drive in self._drives() for key in drive.keys}
@@ -202,20 +208,19 @@ class Work(Standing):
 
     # -- following -------------------------------------------------------------------------------
 
-    def _go(self, drive: Drive | None, wait: bool, show: Bar | EllipsisType) -> Self:
-        """Start what is missing and, when asked, follow it to its end."""
-        start: Callable[[], object] = drive.start if drive else lambda: None
+    def _go(self, settings: Mapping[str, Settings], wait: bool, show: Bar | EllipsisType) -> Self:
+        """Start the cells that have settings here and, when asked, follow all to their end."""
         if not wait:
-            start()
+            self._begin(settings)
             return self
         try:
             with interruptible():
-                start()
+                self._begin(settings)
                 self._follow(None, "bar" if isinstance(show, EllipsisType) else show)
         except KeyboardInterrupt:
             self._stop()
             raise
-        if drive is not None:
+        if settings:
             self._warn_missing()
         return self
 
@@ -294,8 +299,7 @@ class Work(Standing):
             drives[0].look_up(len(drives[0].order), BEAT_S)
 
     def _warn_missing(self) -> None:
-        missing = [cell for cell in self.cells() if cell.state != "done"]
-        if not missing:
+        if not (missing := [cell for cell in self.cells() if cell.state != "done"]):
             return
         error = next((cell.error for cell in missing if cell.error), None)
         warnings.warn(
