@@ -113,3 +113,39 @@ def test_a_replay_model_answers_what_is_missing(store: Store) -> None:
 
     assert [cell.text for cell in exp] == ["other 0 Q", "other 1 Q"]
     assert asked.call_count == 0
+
+
+# B55 B56
+def test_an_experiment_that_is_not_started_takes_nothing_from_a_replay(store: Store) -> None:
+    first = opened(store, echo()).sample(2, "Q")
+    chat = replayed(store, echo(), is_only=True)
+
+    chat.sample(2, "Q", start=False).estimate()
+    again = chat.sample(2, "Q")
+
+    assert again.id == first.id
+
+
+# B58
+def test_an_experiment_that_is_not_started_is_no_miss(store: Store) -> None:
+    chat = replayed(store, echo(), is_only=True)
+
+    calls = chat.grid("Q", temperature=[0, 1], start=False).estimate().cells
+
+    assert calls == 2
+    assert chat.replay_report().lines == ()
+
+
+# B56 B58
+def test_the_report_has_a_line_for_each_experiment(store: Store) -> None:
+    opened(store, echo()).sample(2, "Q", name="s")
+    chat = replayed(store, echo())
+
+    chat.sample(2, "Q", name="s")
+    with pytest.warns(UserWarning, match="no recorded grid"):
+        chat.grid("R", temperature=[0, 1])
+
+    hit, miss = chat.replay_report().lines
+    assert (hit.verb, hit.is_hit, hit.where) == ("sample", True, "experiment 's'")
+    assert (miss.verb, miss.is_hit) == ("grid", False)
+    assert "no recorded grid equal" in miss.differs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -57,8 +57,12 @@ def kept_by_name(image: Loaded, name: str) -> Kept:
     )
 
 
-def find(handle: Asking, draft: Draft, name: str | None, *, always_new: bool) -> Kept | None:
+def find(
+    handle: Asking, draft: Draft, name: str | None, *, always_new: bool, starts: bool = True
+) -> Kept | None:
     """Return the stored experiment that a call means, or None when it makes a new one (B43, B56).
+
+    One that does not start takes nothing from a replay, and is no miss of it.
 
     Raises
     ------
@@ -79,18 +83,27 @@ def find(handle: Asking, draft: Draft, name: str | None, *, always_new: bool) ->
     equal = [one for one in stored if call in one.plan.calls]
     if name is not None:
         equal = [one for one in equal if one.record.name == name]
-    if handle.replay is not None:
-        at = handle.replay.take((draft.kind, draft.leaf_id, call, name))
-        if at < len(equal):
-            return equal[at]
-    if not always_new and (named or equal):
-        return named or equal[-1]
-    if handle.replay is not None:
+    replay = handle.replay if starts else None
+    known = _taken(handle, (draft.kind, draft.leaf_id, call, name), equal, starts=starts)
+    if known is None and not always_new:
+        known = named or (equal[-1] if equal else None)
+    if replay is not None and known is not None:
+        replay.note(draft.kind, is_hit=True, where=f"experiment {shown(known.record.name)}")
+    elif replay is not None:
         text = _miss(draft, asked, stored)
-        if handle.replay.is_only:
+        replay.note(draft.kind, is_hit=False, differs=text)
+        if replay.is_only:
             raise ReplayMiss(f"{text}; open with replay=True to run it")
         warnings.warn(f"{text}; it runs for real", stacklevel=5)
-    return None
+    return known
+
+
+def _taken(handle: Asking, key: Hashable, equal: Sequence[Kept], *, starts: bool) -> Kept | None:
+    """Return the stored experiment that is next in a replay, and take it where a call starts it."""
+    if handle.replay is None:
+        return None
+    at = handle.replay.take(key) if starts else handle.replay.count_of(key)
+    return equal[at] if at < len(equal) else None
 
 
 def _miss(draft: Draft, asked: Plan, stored: Sequence[Kept]) -> str:

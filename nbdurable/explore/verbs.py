@@ -116,7 +116,7 @@ def _begin(session: Exploring, draft: Draft, name: str | None, go: Go) -> Experi
         raise ValueError(f"name is {shown(name)}; give text that is not blank, or leave it out")
     checked_concurrency(go.concurrency)
     refuse_effects(draft.kind, (cell.settings for cell in draft.cells))
-    found = keeping.find(session, draft, name, always_new=go.fresh)
+    found = keeping.find(session, draft, name, always_new=go.fresh, starts=go.start)
     experiment = Experiment(
         session,
         name=name,
