@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from nbdurable.errors import RunError
@@ -27,7 +28,16 @@ def new_figure(width: float, height: float) -> Figure:
         raise RunError(
             "a plot needs matplotlib; install it with pip install 'nbdurable[plot]'"
         ) from exc
-    return Figure(figsize=(width, height), layout="constrained")
+
+    class Picture(Figure):  # type: ignore[misc]
+        """A figure that a notebook draws also where pyplot, which tells it how, was not loaded."""
+
+        def _repr_png_(self) -> bytes:
+            drawn = BytesIO()
+            self.savefig(drawn, format="png")
+            return drawn.getvalue()
+
+    return Picture(figsize=(width, height), layout="constrained")
 
 
 def plain(text: str) -> str:

@@ -156,3 +156,14 @@ def test_an_experiment_that_a_call_has_taken_is_not_named_as_near(store: Store) 
 
     assert len(exp) == 2
     assert not chat.replay_report().lines[-1].differs
+
+
+# B55 B56
+def test_an_experiment_that_is_not_started_takes_nothing_from_a_replay(store: Store) -> None:
+    first = opened(store, echo()).sample(2, "Q")
+    chat = replayed(store, echo(), is_only=True)
+
+    chat.sample(2, "Q", start=False).estimate()
+    again = chat.sample(2, "Q")
+
+    assert again.id == first.id

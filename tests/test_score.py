@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -129,3 +130,15 @@ def test_a_picture_has_a_panel_for_cost_time_and_each_score(store: Store) -> Non
 
 def test_a_picture_of_a_plan_that_is_not_begun_is_empty(store: Store) -> None:
     assert opened(store).sample(2, "Q", start=False).plot().get_axes() == []
+
+
+def test_a_picture_of_what_cost_nothing_leaves_the_cost_out(store: Store) -> None:
+    exp = opened(store, echo(cost_usd=0.0)).sample(2, "Q")
+
+    assert [panel.get_title() for panel in exp.plot().get_axes()] == ["time (s)"]
+
+
+def test_a_picture_is_drawn_in_a_notebook_that_never_imported_pyplot(store: Store) -> None:
+    picture: Any = opened(store).sample(2, "Q").plot()
+
+    assert picture._repr_png_().startswith(b"\x89PNG")

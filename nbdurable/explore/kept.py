@@ -87,7 +87,8 @@ def find(
         equal = [one for one in equal if one.record.name == name]
     replay = handle.replay
     if replay is not None:
-        at = replay.take((draft.kind, draft.leaf_id, call, name))
+        key = (draft.kind, draft.leaf_id, call, name)
+        at = replay.take(key) if starts else replay.count_of(key)  # to price it takes nothing
         if at < len(equal):
             return equal[at], ""
     if not always_new and (named or equal):

@@ -146,7 +146,8 @@ def html_table(cells: Sequence[Cell], axes: Sequence[str], title: str, limit: in
         tail = ["" if cost is None else money(cost), "" if seconds is None else duration(seconds)]
         lines.append(_tr("td", [*labels, said, cell.state, *tail]))
     if len(cells) > limit:
-        lines.append(_tr("td", [f"… {len(cells) - limit} more; df() has all"]))
+        more = f"… {len(cells) - limit} more; df() has all"
+        lines.append(f'<tr><td colspan="{len(heads)}">{more}</td></tr>')
     body = "".join(lines)
     return f"<div><div>{html.escape(title)}</div><table>{body}</table></div>"
 

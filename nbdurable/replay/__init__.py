@@ -74,6 +74,11 @@ class Replay:
         with self._lock:
             return self._take(key)
 
+    def count_of(self, key: Hashable) -> int:
+        """Return how many equal calls came so far, and count none."""
+        with self._lock:
+            return self._taken[key]
+
     def _take(self, key: Hashable) -> int:
         before = self._taken[key]
         self._taken[key] += 1
