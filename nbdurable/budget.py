@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from numbers import Real
 
-from nbdurable.errors import BudgetExceeded
+from nbdurable.errors import BudgetExceeded, shown
 
 
 class Budget:
@@ -15,8 +16,9 @@ class Budget:
     """
 
     def __init__(self, limit_usd: float) -> None:
-        if not limit_usd >= 0:
-            raise ValueError(f"budget_usd is {limit_usd!r}; give a number of USD, 0 or more")
+        is_number = isinstance(limit_usd, Real) and not isinstance(limit_usd, bool)
+        if not (is_number and limit_usd >= 0):
+            raise ValueError(f"budget_usd is {shown(limit_usd)}; give a number of USD, 0 or more")
         self.limit_usd = limit_usd
         self.spent_usd = 0.0
         self._held_usd = 0.0
