@@ -15,10 +15,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUNBUFFERED := 1
 
 # The core holds what a lost conversation would be lost by; its branches are covered, enforced.
-CORE := errors ids blocks frozen wire entries codec stored events tree pairing views compaction paths growing media \
-	inputs tools toolspec hooks background budget lifecycle origin loaded settings run modelcall \
-	references reruns forking toolstep loop compacting planning starting handle asking session \
-	opening replay stores/base stores/memory stores/memory_session models/base
+CORE := errors ids blocks frozen wire entries codec stored events tree pairing views compaction \
+	annotations answers schemas paths growing media inputs tools toolspec hooks background budget \
+	lifecycle origin questions textstream loaded settings run replay/__init__ replay/record \
+	replay/events replay/verbs modelcall references reruns forking toolstep loop compacting planning \
+	starting handle asking annotating session opening stores/base stores/beside stores/memory \
+	stores/memory_session models/base models/sound
 LAB_OPTIONS := --ServerApp.ip=127.0.0.1 --ServerApp.allow_root=True --ServerApp.log_level=WARN \
 	--LabApp.default_url=/lab/tree/01_quickstart.ipynb
 empty :=

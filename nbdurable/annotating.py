@@ -19,6 +19,8 @@ from nbdurable.blocks import Json
 from nbdurable.errors import BadPayload, EntryError, shown
 from nbdurable.handle import Handle
 from nbdurable.references import Reference, resolve_entry
+from nbdurable.replay import ANNOTATE
+from nbdurable.replay.record import place
 from nbdurable.stored import Annotation
 from nbdurable.wire import clean, dumps
 
@@ -122,7 +124,9 @@ class Annotating(Handle):
         if losers == (None,):
             return self._annotate(winner_id, PREFER, None, by)
         loser_ids = list(
-            dict.fromkeys(resolve_entry(self.image, loser, self.leaf.id) for loser in losers)
+            dict.fromkeys(
+                resolve_entry(self.image, loser, self.leaf.id, self.replay) for loser in losers
+            )
         )
         n = self.image.stored(winner_id).n
         if not loser_ids:
@@ -141,7 +145,7 @@ class Annotating(Handle):
 
     def _target(self, ref: Reference) -> str:
         self.fresh()
-        return resolve_entry(self.image, ref, self.leaf.id)
+        return resolve_entry(self.image, ref, self.leaf.id, self.replay)
 
     def _annotate(
         self, target_id: str, name: str, value: Json, by: str | None, note: str | None = None
@@ -164,9 +168,12 @@ class Annotating(Handle):
         if self.replay is None:
             return None
         content = content_of(draft)
-        before = self.replay.take(("annotate", content))
+        before = self.replay.take((ANNOTATE, content))
         equal = self.image.annotations().equal_to(content)
-        return equal[before] if before < len(equal) else None
+        is_hit = before < len(equal)
+        verb = draft.name if draft.name in (LABEL, PREFER) else "rate"
+        self.replay.note(verb, is_hit=is_hit, where=place(self.image, draft.target_id))
+        return equal[before] if is_hit else None
 
 
 def _checked(text: object, what: str) -> str:

@@ -122,11 +122,19 @@ class Annotations:
         with self._lock:
             return [one for one in self._counting.values() if one.value_json != "null"]
 
-    def labelled(self, text: str) -> list[str]:
-        """Return the ids of the entries that have a label."""
-        with self._lock:
-            keys = self._labelled.get(clean(text) or "", ())
-            return list(dict.fromkeys(target_id for target_id, _, _ in keys))
+    def labelled(self, text: str, said: Iterable[Content] = ()) -> list[str]:
+        """Return the ids of the entries that have a label.
+
+        `said` is what a replay has said so far, in order. Its labels are looked at first, and what
+        is stored of the same entries and authors not at all: that may come later in its notebook.
+        """
+        text = clean(text) or ""
+        own = {content[:3]: content for content in said if content[1] == LABEL}
+        keys = [key for key, content in own.items() if content[3] == dumps(text)]
+        if not keys:
+            with self._lock:
+                keys = [key for key in self._labelled.get(text, ()) if key not in own]
+        return list(dict.fromkeys(target_id for target_id, _, _ in keys))
 
     def labels(self) -> list[str]:
         """Return the labels that count."""

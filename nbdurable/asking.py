@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from types import EllipsisType
 from typing import Any
 
-from nbdurable import replaying, starting
+from nbdurable import starting
 from nbdurable.blocks import Message
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import EntryError, TreeError
@@ -20,6 +20,7 @@ from nbdurable.loaded import Leaf
 from nbdurable.models.base import Model
 from nbdurable.planning import Ask, LeafMoved, continued_leaf
 from nbdurable.references import LEAF, Reference, resolve, resolve_entry, resolve_input
+from nbdurable.replay import verbs as replay_verbs
 from nbdurable.reruns import asked_entry, recorded_settings
 from nbdurable.run import Run
 from nbdurable.settings import Effects, Show, ToolValue
@@ -112,7 +113,7 @@ class Asking(Handle):
         active = self.image.foreground
         if at is LEAF and not move and active is not None and active in self.runs_started:
             return active.start_leaf_id  # a detached run begins before it (B18)
-        return resolve(self.image, at, self.leaf.id)
+        return resolve(self.image, at, self.leaf.id, self.replay)
 
     def rerun(
         self,
@@ -141,7 +142,7 @@ class Asking(Handle):
             A recorded tool is not among this handle's.
         """
         self.ready(moves=move)
-        entry_id = resolve_entry(self.image, ref, self.leaf.id)
+        entry_id = resolve_entry(self.image, ref, self.leaf.id, self.replay)
         start, answer_id = asked_entry(self.image, entry_id, self.leaf.id, self.has_seen)
         settings = recorded_settings(
             self.image, self.settings, answer_id, with_tools=isinstance(tools, EllipsisType)
@@ -176,7 +177,7 @@ class Asking(Handle):
             The run under the new user entry, or the new assistant entry.
         """
         self.ready(moves=options.get("move", True))
-        entry_id = resolve_input(self.image, ref, self.leaf.id)
+        entry_id = resolve_input(self.image, ref, self.leaf.id, self.replay)
         entry = self.image.entry(entry_id)
         if not isinstance(entry, MessageEntry) or entry.role == "tool":
             what = entry.role if isinstance(entry, MessageEntry) else type(entry).__name__
@@ -216,7 +217,7 @@ class Asking(Handle):
         message = Message("assistant", words[0].blocks)
         draft = MessageEntry(message=message, author="human")
         if self.replay is not None:
-            found = replaying.take_appended(self, self.replay, "edit", (draft,), entry.parent_id)
+            found = replay_verbs.take_appended(self, self.replay, "edit", (draft,), entry.parent_id)
             if found is not None:
                 return found[0]
         leaf = Leaf(entry.parent_id)

@@ -31,6 +31,7 @@ from nbdurable.stores import open_store, release_store
 from nbdurable.stores.base import Store
 from nbdurable.stores.jsonl import RecordingStore
 from nbdurable.tools import as_tools
+from nbdurable.wire import as_python
 
 DEFAULT_STORE = "nbdurable.duckdb"
 DEFAULT_MODEL = "local"
@@ -158,6 +159,7 @@ def _settings(
     """Check what `open` was given; return a function that completes it with a default model."""
     if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
         raise ValueError(f"max_steps is {shown(max_steps)}; give a whole number, 1 or more")
+    params = {name: as_python(value) for name, value in params.items()}
     warn_unknown(params, stacklevel=4)
     recorded_json(params)
     limit = budget_usd if budget_usd is not None else _budget_of_environment()

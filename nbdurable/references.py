@@ -10,6 +10,7 @@ from typing import Final, SupportsIndex
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import EntryNotFound, shown
 from nbdurable.loaded import Loaded
+from nbdurable.replay import Replay
 from nbdurable.run import Run
 from nbdurable.stored import StoredEntry
 
@@ -29,11 +30,14 @@ NEAR_CHARS = 200  # of a text: comparing all of a long one takes seconds
 Reference = str | SupportsIndex | Entry | StoredEntry | Run | LeafType | None
 
 
-def resolve(image: Loaded, ref: Reference, leaf_id: str | None) -> str | None:
+def resolve(
+    image: Loaded, ref: Reference, leaf_id: str | None, replay: Replay | None = None
+) -> str | None:
     """Return the id of the entry that `ref` means, or None for the root.
 
     An id, a label, an entry, a run (its last entry), an ordinal (``12``), `LEAF`, or None (the
-    root). Text is an id first, then a label, never an ordinal.
+    root). Text is an id first, then a label, never an ordinal; a label stands where `replay` has
+    put it so far, else where it is stored.
 
     Raises
     ------
@@ -52,7 +56,7 @@ def resolve(image: Loaded, ref: Reference, leaf_id: str | None) -> str | None:
     if isinstance(ref, Entry | StoredEntry):
         return _known(image, ref.id, ref.id)
     if isinstance(ref, str):
-        return _by_text(image, ref)
+        return _by_text(image, ref, replay)
     if not isinstance(ref, bool) and hasattr(ref, "__index__"):
         return _by_ordinal(image, operator.index(ref))
     raise EntryNotFound(
@@ -62,9 +66,11 @@ def resolve(image: Loaded, ref: Reference, leaf_id: str | None) -> str | None:
     )
 
 
-def resolve_entry(image: Loaded, ref: Reference, leaf_id: str | None) -> str:
+def resolve_entry(
+    image: Loaded, ref: Reference, leaf_id: str | None, replay: Replay | None = None
+) -> str:
     """Return what `resolve` returns, and refuse the root."""
-    entry_id = resolve(image, ref, leaf_id)
+    entry_id = resolve(image, ref, leaf_id, replay)
     if entry_id is None:
         raise EntryNotFound(
             f"the root of session {shown(image.session_id)} is no entry; give one of its "
@@ -74,7 +80,9 @@ def resolve_entry(image: Loaded, ref: Reference, leaf_id: str | None) -> str:
     return entry_id
 
 
-def resolve_input(image: Loaded, ref: Reference, leaf_id: str | None) -> str:
+def resolve_input(
+    image: Loaded, ref: Reference, leaf_id: str | None, replay: Replay | None = None
+) -> str:
     """Return the entry to edit: of a run what it answers, else what `resolve_entry` says.
 
     That is its first user input; without input, as in a rerun, the nearest one above.
@@ -86,14 +94,15 @@ def resolve_input(image: Loaded, ref: Reference, leaf_id: str | None) -> str:
         for entry in [*given, *above]:
             if isinstance(entry, MessageEntry) and entry.role == "user" and not entry.meta:
                 return entry.id
-    return resolve_entry(image, ref, leaf_id)
+    return resolve_entry(image, ref, leaf_id, replay)
 
 
-def _by_text(image: Loaded, text: str) -> str:
+def _by_text(image: Loaded, text: str, replay: Replay | None) -> str:
     if text in image.tree or image.spoken(text):
         return _known(image, text, text)
     annotations = image.annotations()
-    found = [entry_id for entry_id in annotations.labelled(text) if entry_id in image.tree]
+    said = replay.annotated() if replay else []
+    found = [id for id in annotations.labelled(text, said) if id in image.tree]
     if len(found) == 1:
         return found[0]
     if not found:

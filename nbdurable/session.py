@@ -13,7 +13,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from nbdurable import forking, replaying, starting
+from nbdurable import forking, starting
 from nbdurable.annotating import Annotating
 from nbdurable.blocks import Json, Message
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
@@ -26,6 +26,7 @@ from nbdurable.origin import checked_session_id, new_session_id
 from nbdurable.planning import Ask, ContextUse, context_use, continued_leaf, prospective_view
 from nbdurable.references import LEAF, Reference, resolve, resolve_entry
 from nbdurable.replay import ReplayReport
+from nbdurable.replay import verbs as replay_verbs
 from nbdurable.run import Run
 from nbdurable.settings import ToolValue
 from nbdurable.stored import StoredEntry
@@ -98,7 +99,7 @@ class Session(Exploring, Annotating):
     def __getitem__(self, ref: Reference) -> Entry:
         """Return the entry that a reference means, such as ``chat[12]``."""
         self.fresh()
-        return self.image.entry(resolve_entry(self.image, ref, self.leaf.id))
+        return self.image.entry(resolve_entry(self.image, ref, self.leaf.id, self.replay))
 
     # -- moving --------------------------------------------------------------------------------
 
@@ -111,7 +112,7 @@ class Session(Exploring, Annotating):
             Nothing was moved or told.
         """
         self.ready()
-        target = resolve(self.image, ref, self.leaf.id)
+        target = resolve(self.image, ref, self.leaf.id, self.replay)
         if self.replay is not None:
             self.put(target)
             return
@@ -145,18 +146,18 @@ class Session(Exploring, Annotating):
             The id is taken; nothing was written.
         """
         self.ready()
-        leaf_id = resolve(self.image, at, self.leaf.id)
+        leaf_id = resolve(self.image, at, self.leaf.id, self.replay)
         if session_id is not None:
             checked_session_id(session_id)
         replay = self.replay
-        known = replaying.take_fork(self, replay, session_id, leaf_id) if replay else None
+        known = replay_verbs.take_fork(self, replay, session_id, leaf_id) if replay else None
         child_id = known or session_id or new_session_id()
         if known is None:
             forking.fork(self.image, child_id, leaf_id)
         child = starting.sibling_handle(self, child_id)
         if replay is not None:
             replay.mark(child_id)
-            replaying.begin_child(self, child, leaf_id)
+            replay_verbs.begin_child(self, child, leaf_id)
         if known is None:
             self.tell(
                 "session_forked",
@@ -206,7 +207,7 @@ class Session(Exploring, Annotating):
         if not drafts:
             return ()
         if self.replay is not None:
-            found = replaying.take_appended(self, self.replay, "append", drafts, self.leaf.id)
+            found = replay_verbs.take_appended(self, self.replay, "append", drafts, self.leaf.id)
             if found is not None:
                 return found
             if self.image.foreground is None:
@@ -231,7 +232,7 @@ class Session(Exploring, Annotating):
     def path(self, ref: Reference = LEAF) -> list[Entry]:
         """Return the entries from the root to `ref`, oldest first."""
         self.fresh()
-        return self.image.path(resolve(self.image, ref, self.leaf.id))
+        return self.image.path(resolve(self.image, ref, self.leaf.id, self.replay))
 
     def leaves(self) -> list[Entry]:
         """Return the entries that have nothing below them, oldest first."""
@@ -272,7 +273,7 @@ class Session(Exploring, Annotating):
         drafts = as_entries(*input)
         self.fresh()
         settings = self.settings.override(model=model, system=system, tools=tools, **params)
-        start = resolve(self.image, at, self.leaf.id)
+        start = resolve(self.image, at, self.leaf.id, self.replay)
         if not drafts:
             start = continued_leaf(self.image, start)
         ask = Ask(kind="run", input=drafts, leaf_id=start)
@@ -326,7 +327,7 @@ class Session(Exploring, Annotating):
         from nbdurable import formats
 
         self.fresh()
-        leaf_id = resolve(self.image, at, self.leaf.id)
+        leaf_id = resolve(self.image, at, self.leaf.id, self.replay)
         return formats.export(self.image, path, format, leaf_id=leaf_id, redact=redact)
 
     def context(self) -> ContextUse:

@@ -26,7 +26,7 @@ from nbdurable.schemas import Schema
 from nbdurable.stored import Context
 from nbdurable.tools import Tool, as_tools
 from nbdurable.views import View
-from nbdurable.wire import clean, dumps
+from nbdurable.wire import as_python, clean, dumps
 
 Effects = Literal["refuse", "run"]
 Show = Literal["stream", "line"] | None
@@ -79,6 +79,7 @@ class Settings:
                 raise TypeError("schema and response_format are the same thing; give one of them")
             asked = Schema.of(schema)
             params["response_format"] = asked.response_format
+        params = {name: as_python(value) for name, value in params.items()}
         if params:
             warn_unknown(params, stacklevel=4)
             recorded_json(params)

@@ -14,7 +14,6 @@ from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nbdurable import replaying
 from nbdurable.background import background_loop, check_may_wait, submit
 from nbdurable.compacting import CompactionLoop, compact_before, plan_at
 from nbdurable.compaction import summary_messages
@@ -26,7 +25,8 @@ from nbdurable.loop import Job, Loop
 from nbdurable.origin import execution_count, is_alive
 from nbdurable.pairing import is_failed
 from nbdurable.planning import Ask, LeafMoved, job_of, plan
-from nbdurable.replayed import model_of
+from nbdurable.replay import verbs as replay_verbs
+from nbdurable.replay.events import model_of
 from nbdurable.run import Run
 from nbdurable.schemas import Schema
 from nbdurable.settings import Settings, Show
@@ -69,7 +69,7 @@ def start(
         show = "stream" if wait else None
     replay, before = handle.replay, handle.leaf.id
     if replay is not None:
-        hit, ask, settings = replaying.answer(handle, replay, ask, settings)
+        hit, ask, settings = replay_verbs.answer(handle, replay, ask, settings)
         if hit is not None:
             return _present_again(handle, hit, ask, wait=wait, show=show)
     try:
@@ -79,10 +79,10 @@ def start(
             _take_foreground(handle, job, ask)
     except BaseException:
         if replay is not None:
-            replaying.refused(replay, ask)
+            replay_verbs.refused(replay, ask)
         raise
     if replay is not None:
-        replaying.begun(replay, ask, job.run)
+        replay_verbs.begun(replay, ask, job.run)
     if settings.compact_above is not None and ask.moves and job.repeats is None:
         job.prepare = compact_before(0, settings.compact_above)
         job.on_compacted = partial(_tell_compacted, handle)
@@ -262,7 +262,7 @@ def compact(
     detail = (("keep_turns", keep_turns), ("prompt", prompt))
     ask = Ask(kind="compact", input=(), leaf_id=handle.leaf.id, detail=detail)
     if handle.replay is not None:
-        hit, ask, settings = replaying.answer(handle, handle.replay, ask, settings)
+        hit, ask, settings = replay_verbs.answer(handle, handle.replay, ask, settings)
         if hit is not None:
             return hit.entries[-1]
     job = job_of(image, settings, ask, handle.leaf, summary_messages(planned, prompt))
@@ -271,7 +271,7 @@ def compact(
     image.claim(job.run)
     handle.settle()
     if handle.replay is not None:
-        replaying.begun(handle.replay, ask, job.run)
+        replay_verbs.begun(handle.replay, ask, job.run)
 
     def go() -> Run:
         submit(made_live(handle, job, loop))

@@ -50,6 +50,12 @@ def dumps(value: Json) -> str:
     return _whole(text) if is_repaired(text) else text
 
 
+def as_python(value: object) -> object:
+    """Return a number or array of NumPy's, or of its like, as Python's own; else the value."""
+    to_python = getattr(value, "tolist", None)
+    return to_python() if callable(to_python) else value
+
+
 def is_repaired(text: str) -> bool:
     """Whether `text` holds a lone surrogate, which `dumps` replaces by U+FFFD (B64)."""
     try:

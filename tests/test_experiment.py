@@ -11,6 +11,7 @@ import threading
 import pytest
 
 import nbdurable as nb
+from nbdurable.explore import Experiment
 from nbdurable.models.base import ModelRequest
 from nbdurable.models.scripted import ScriptedModel
 from nbdurable.stored import Annotation
@@ -30,6 +31,29 @@ def failing_once(*bad: object) -> ScriptedModel:
         return f"whole {at}"
 
     return ScriptedModel(say)  # type: ignore[arg-type]
+
+
+# B42 B43
+def test_two_handles_that_resume_at_once_ask_each_cell_once(store: Store) -> None:
+    model = failing_once(*range(6))
+    handles = [opened(store, model) for _ in range(2)]
+    with pytest.warns(UserWarning, match="6 of 6 cells"):
+        handles[0].grid("Q", temperature=range(6), name="both")
+    exps = [handle.experiment("both") for handle in handles]
+    at_once = threading.Barrier(2)
+
+    def resume(exp: Experiment) -> None:
+        exp._check = lambda *_: at_once.wait(WAIT_S)  # type: ignore[method-assign]
+        exp.resume()
+
+    threads = [threading.Thread(target=resume, args=(exp,)) for exp in exps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+
+    done = [run.cell for run, end in store.load_runs("s") if end and end.outcome == "done"]
+    assert len(done) == len(set(done)) == 6
 
 
 # -- failures and what is missing ------------------------------------------------------------------

@@ -104,12 +104,13 @@ def test_a_killed_grid_is_finished_by_another_process(tmp_path: Path, kind: str,
     finished, calls = check(path)
 
     assert finished + calls == 12
-    assert (finished > 0) == (kind == "agent_end")
+    assert finished > 0 or kind != "agent_end"
 
 
 # B43 B24
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))]
+)
 def test_a_grid_killed_again_and_again_is_finished_once(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     path = tmp_path / "k.duckdb"

@@ -73,7 +73,9 @@ def test_a_miss_that_runs_for_real_says_what_differs(store: Store) -> None:
     opened(store, echo()).sample(2, "Q")
     model = echo()
 
-    with pytest.warns(UserWarning, match="nearest is 'sample-1': it has other cells.*for real"):
+    with pytest.warns(
+        UserWarning, match="nearest is 'sample-1': it has no sample 3; it runs for real"
+    ):
         exp = replayed(store, model).sample(3, "Q")
 
     assert (len(exp), model.call_count) == (3, 3)
@@ -108,11 +110,52 @@ def test_failed_cells_run_again_in_a_replay_and_never_in_a_strict_one(store: Sto
 def test_a_replay_model_answers_what_is_missing(store: Store) -> None:
     asked, other = echo("asked"), echo("other")
 
-    with pytest.warns(UserWarning, match="replay has no recorded grid equal to this one; it runs"):
-        exp = replayed(store, asked, model=other).grid("Q", temperature=[0, 1])
+    exp = replayed(store, asked, model=other).grid("Q", temperature=[0, 1])
 
     assert [cell.text for cell in exp] == ["other 0 Q", "other 1 Q"]
     assert asked.call_count == 0
+
+
+# B56 B58
+def test_the_report_has_a_line_for_each_experiment(store: Store) -> None:
+    first = opened(store, echo(cost_usd=0.25))
+    first.sample(2, "Q")
+    first.grid("R", temperature=[0, 1], name="g")
+    chat = replayed(store, echo())
+
+    chat.sample(2, "Q")
+    chat.grid("R", temperature=[0, 1, 2], name="g")
+    chat.sample(1, "new")
+
+    lines = [str(line) for line in chat.replay_report().lines]
+    assert lines == [
+        "sample replayed, 'sample-1', $0.5000 saved",
+        "grid made, 'g', 1 of 3 cells had no finished answer, $0.5000 saved",
+        "sample made, at the root",
+    ]
+
+
+# B58
+def test_a_plan_that_is_only_priced_is_no_miss(store: Store) -> None:
+    opened(store, echo()).sample(2, "Q", temperature=0)
+    chat = replayed(store, echo(), is_only=True)
+
+    priced = chat.sample(2, "Q", temperature=1, start=False).estimate()
+
+    assert priced.cells == 2
+    assert chat.replay_report().lines == ()
+
+
+# B58
+def test_an_experiment_that_a_call_has_taken_is_not_named_as_near(store: Store) -> None:
+    opened(store, echo()).sample(2, "Q")
+    chat = replayed(store, echo())
+    chat.sample(2, "Q")
+
+    exp = chat.sample(2, "Q")
+
+    assert len(exp) == 2
+    assert not chat.replay_report().lines[-1].differs
 
 
 # B55 B56
@@ -124,28 +167,3 @@ def test_an_experiment_that_is_not_started_takes_nothing_from_a_replay(store: St
     again = chat.sample(2, "Q")
 
     assert again.id == first.id
-
-
-# B58
-def test_an_experiment_that_is_not_started_is_no_miss(store: Store) -> None:
-    chat = replayed(store, echo(), is_only=True)
-
-    calls = chat.grid("Q", temperature=[0, 1], start=False).estimate().cells
-
-    assert calls == 2
-    assert chat.replay_report().lines == ()
-
-
-# B56 B58
-def test_the_report_has_a_line_for_each_experiment(store: Store) -> None:
-    opened(store, echo()).sample(2, "Q", name="s")
-    chat = replayed(store, echo())
-
-    chat.sample(2, "Q", name="s")
-    with pytest.warns(UserWarning, match="no recorded grid"):
-        chat.grid("R", temperature=[0, 1])
-
-    hit, miss = chat.replay_report().lines
-    assert (hit.verb, hit.is_hit, hit.where) == ("sample", True, "experiment 's'")
-    assert (miss.verb, miss.is_hit) == ("grid", False)
-    assert "no recorded grid equal" in miss.differs

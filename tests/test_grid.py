@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import nbdurable as nb
@@ -67,6 +68,19 @@ def test_runs_of_a_grid_name_their_experiment_and_their_cell(store: Store) -> No
     }
     assert {record.kind for record in found.values()} == {"grid"}
     assert sorted(json.loads(r.params_json)["temperature"] for r in found.values()) == [0, 1]
+
+
+# B43
+def test_axes_may_be_ranges_and_arrays_and_n_any_whole_number(store: Store) -> None:
+    chat = opened(store, echo())
+    plain = chat.grid("Q", seed=[1, 2], temperature=[0.0, 0.5], n=2)
+
+    of_arrays = chat.grid(
+        "Q", seed=range(1, 3), temperature=np.arange(0, 1, 0.5), n=np.int64(2), start=False
+    )
+    of_numbers = chat.grid("Q", seed=[np.int64(1), 2], temperature=[0.0, 0.5], n=2, start=False)
+
+    assert plain.id == of_arrays.id == of_numbers.id
 
 
 # B43

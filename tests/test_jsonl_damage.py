@@ -61,6 +61,15 @@ def test_a_file_cut_at_any_byte_is_refused_and_nothing_imported(whole: bytes) ->
 
 
 # B63
+def test_a_file_cut_between_two_lines_is_said_to_be_cut(whole: bytes) -> None:
+    cut = b"".join(line + b"\n" for line in whole.split(b"\n")[:6])
+
+    assert outcome(cut) == (
+        "line 6 of 's.jsonl' is no last line, so the file was cut; get or export the file again"
+    )
+
+
+# B63
 def test_a_file_without_its_last_line_end_is_whole(whole: bytes) -> None:
     assert outcome(whole) is None
     assert outcome(whole[:-1]) is None

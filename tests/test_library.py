@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from frame_story import PRICE, story
@@ -187,6 +188,23 @@ def test_escapes_of_the_payload_neither_hide_nor_fake_a_find(store: Store, text:
 
     assert 1 in set(found["n"])
     assert all(n == 1 for n in found["n"]) or "\n" not in text
+
+
+@pytest.mark.parametrize("limit", [-1, True, "3", 1.5])
+def test_a_search_refuses_what_is_no_limit(library: Library, limit: object) -> None:
+    with pytest.raises(QueryError, match=r"limit is .*; give a whole number, or None for all"):
+        library.search("it", limit=limit)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["role", "model"])
+def test_a_search_refuses_a_role_or_model_that_is_no_text(library: Library, name: str) -> None:
+    with pytest.raises(QueryError, match=f"{name} is 5; give text"):
+        library.search("it", **{name: 5})  # type: ignore[arg-type]
+
+
+def test_a_search_takes_any_whole_number_as_its_limit(library: Library) -> None:
+    assert len(library.search("it", limit=np.int64(1))) == 1
+    assert len(library.search("it", limit=2**70)) == len(library.search("it", limit=None))
 
 
 def test_a_search_keeps_to_role_model_time_and_limit(library: Library) -> None:

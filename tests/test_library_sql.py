@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from frame_story import story
@@ -42,6 +43,22 @@ def test_sql_takes_parameters_by_place_and_by_name(library: Library) -> None:
     by_name = library.sql("select n from entries where session_id = $id and n < 3", {"id": "s"})
 
     assert sorted(by_place["n"]) == sorted(by_name["n"]) == [1, 2]
+
+
+def test_sql_takes_the_numbers_that_frames_give(library: Library) -> None:
+    n = library.sql("select n from entries where session_id = 's' order by n")["n"]
+
+    found = library.sql("select n from entries where session_id = 's' and n = ?", [n.max()])
+    named = library.sql("select $n as n, $s as s", {"n": n.to_numpy()[0], "s": np.float32(0.5)})
+
+    assert list(found["n"]) == [n.max()]
+    assert named.iloc[0].to_list() == [1, 0.5]
+
+
+@pytest.mark.parametrize("params", ["s", 3, None])
+def test_sql_refuses_parameters_that_are_no_collection(library: Library, params: object) -> None:
+    with pytest.raises(QueryError, match=r"params is .*; give a list of values"):
+        library.sql("select ?", params)  # type: ignore[arg-type]
 
 
 def test_sql_gives_fixed_dtypes_and_scalars(library: Library) -> None:

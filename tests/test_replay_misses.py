@@ -11,7 +11,7 @@ from replaying import Never, held, opened
 import nbdurable as nb
 from nbdurable.errors import ReplayMiss
 from nbdurable.models.scripted import ScriptedModel
-from nbdurable.recorded import Request, difference
+from nbdurable.replay.record import Request, difference
 from nbdurable.stores.base import Store
 
 # -- what differs ------------------------------------------------------------------------------

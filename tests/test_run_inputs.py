@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
@@ -165,3 +166,22 @@ def test_blank_input_alone_is_refused(store: Store) -> None:
         opened(store).run("  \n", show=None)
 
     assert store.load_entries("s") == []
+
+
+# -- parameters --------------------------------------------------------------------------------
+
+
+# B69
+def test_parameters_may_be_numbers_of_numpy(store: Store) -> None:
+    model = ScriptedModel("Yes.")
+    chat = nb.open("s", store=store, model=model, top_p=np.float32(0.5))
+
+    chat.run("a", seed=np.int64(3), stop=np.array(["x", "y"]), show=None)
+
+    (record,) = [record for record, _ in store.load_runs("s")]
+    assert record.params_json == '{"seed":3,"stop":["x","y"],"top_p":0.5}'
+    assert {name: type(value) for name, value in model.requests[0].params.items()} == {
+        "seed": int,
+        "stop": list,
+        "top_p": float,
+    }

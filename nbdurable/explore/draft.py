@@ -34,6 +34,7 @@ from nbdurable.models.params import RECORDED, recorded, recorded_json
 from nbdurable.settings import Settings, checked_system
 from nbdurable.stored import Context
 from nbdurable.tools import as_tools
+from nbdurable.wire import as_python
 
 OWN_AXES = frozenset({"input", "model", "system", "tools", SAMPLE, "turn"})
 Drafts = tuple[Entry, ...]
@@ -261,9 +262,10 @@ def samples(n: object) -> Axis:
     ValueError
         `n` is no whole number above 0.
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    count = as_python(n)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"n is {shown(n)}; give a whole number, 1 or more")
-    numbers = tuple(range(1, n + 1))
+    numbers = tuple(range(1, count + 1))
     return Axis(SAMPLE, numbers, numbers)
 
 

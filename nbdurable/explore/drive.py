@@ -315,6 +315,7 @@ def _retries(run: Run | None) -> int:
 
 _drives: WeakKeyDictionary[Loaded, list[Drive]] = WeakKeyDictionary()
 _lock = threading.Lock()
+beginning = threading.Lock()  # held from the look at what is missing to the start of its drive
 _tasks: set[asyncio.Task[None]] = set()
 
 

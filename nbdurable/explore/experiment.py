@@ -146,7 +146,9 @@ class Experiment(Work):
         from nbdurable.explore.score import score
 
         self._session.ready(moves=False)
-        score(self._session.image, self.cells(), scorer, name, by)
+        made = score(self._session.image, self.cells(), scorer, name, by)
+        if self._session.replay is not None:
+            self._session.replay.note("score", is_hit=not made, where=shown(self._name))
         return self
 
     def plot(self) -> Figure:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nbdurable.entries import Entry
 from nbdurable.errors import ReplayMiss, RunError, TreeError, shown
+from nbdurable.explore import noted
 from nbdurable.explore.draft import Draft, said
 from nbdurable.explore.plan import Plan, Spec, difference
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf, Loaded
 from nbdurable.models import resolve_model
 from nbdurable.models.params import RECORDED
+from nbdurable.replay.record import place
 from nbdurable.settings import Settings
 from nbdurable.stored import ExperimentRecord
 
@@ -58,11 +60,11 @@ def kept_by_name(image: Loaded, name: str) -> Kept:
 
 
 def find(
-    handle: Asking, draft: Draft, name: str | None, *, always_new: bool, starts: bool = True
-) -> Kept | None:
+    handle: Asking, draft: Draft, name: str | None, *, always_new: bool, starts: bool
+) -> tuple[Kept | None, str]:
     """Return the stored experiment that a call means, or None when it makes a new one (B43, B56).
 
-    One that does not start takes nothing from a replay, and is no miss of it.
+    Beside it, of a call that a replay has no answer for, what the nearest has in another way.
 
     Raises
     ------
@@ -83,36 +85,26 @@ def find(
     equal = [one for one in stored if call in one.plan.calls]
     if name is not None:
         equal = [one for one in equal if one.record.name == name]
-    replay = handle.replay if starts else None
-    known = _taken(handle, (draft.kind, draft.leaf_id, call, name), equal, starts=starts)
-    if known is None and not always_new:
-        known = named or (equal[-1] if equal else None)
-    if replay is not None and known is not None:
-        replay.note(draft.kind, is_hit=True, where=f"experiment {shown(known.record.name)}")
-    elif replay is not None:
-        text = _miss(draft, asked, stored)
-        replay.note(draft.kind, is_hit=False, differs=text)
-        if replay.is_only:
-            raise ReplayMiss(f"{text}; open with replay=True to run it")
-        warnings.warn(f"{text}; it runs for real", stacklevel=5)
-    return known
-
-
-def _taken(handle: Asking, key: Hashable, equal: Sequence[Kept], *, starts: bool) -> Kept | None:
-    """Return the stored experiment that is next in a replay, and take it where a call starts it."""
-    if handle.replay is None:
-        return None
-    at = handle.replay.take(key) if starts else handle.replay.count_of(key)
-    return equal[at] if at < len(equal) else None
-
-
-def _miss(draft: Draft, asked: Plan, stored: Sequence[Kept]) -> str:
+    replay = handle.replay
+    if replay is not None:
+        key = (draft.kind, draft.leaf_id, call, name)
+        at = replay.take(key) if starts else replay.count_of(key)  # to price it takes nothing
+        if at < len(equal):
+            return equal[at], ""
+    if not always_new and (named or equal):
+        return named or equal[-1], ""
+    if replay is None or not starts:
+        return None, ""
+    differs = noted.nearest(replay, asked, stored)
     text = f"replay has no recorded {draft.kind} equal to this one"
-    near = next((one for one in reversed(stored) if one.plan.kind == draft.kind), None)
-    if near is None:
-        return text
-    how = difference(near.plan, asked) or "it has other cells, or was asked fewer times"
-    return f"{text}, nearest is {shown(near.record.name)}: {how}"
+    if replay.is_only:
+        where = f"at {place(handle.image, draft.leaf_id)}"
+        replay.note(draft.kind, is_hit=False, where=where, differs=differs)
+        found = f", {differs}" if differs else ""
+        raise ReplayMiss(f"{text}{found}; open with replay=True to run it")
+    if differs:
+        warnings.warn(f"{text}, {differs}; it runs for real", stacklevel=5)
+    return None, differs
 
 
 def free_name(image: Loaded, kind: str) -> str:

@@ -16,7 +16,7 @@ from typing import cast
 
 from nbdurable.blocks import Json
 from nbdurable.errors import RunError, shown
-from nbdurable.wire import dumps
+from nbdurable.wire import as_python, dumps
 
 SAMPLE = "sample"  # the axis of repetitions
 _UNSHOWN = frozenset({"input", "system", "tools", "schema"})  # texts: named, never printed
@@ -165,9 +165,10 @@ def axis_of(name: str, given: object) -> Axis | None:
     RunError
         It has no values, a label that is no text, or a label twice.
     """
+    given = list(given) if isinstance(given, range) else as_python(given)
     if isinstance(given, Mapping):
         labels: tuple[Json, ...] = tuple(given)
-        values = tuple(given.values())
+        values = tuple(as_python(value) for value in given.values())
         for label in labels:
             if not isinstance(label, str):
                 raise RunError(
@@ -175,7 +176,7 @@ def axis_of(name: str, given: object) -> Axis | None:
                     "name its values by text"
                 )
     elif isinstance(given, list | tuple):
-        values = tuple(given)
+        values = tuple(as_python(value) for value in given)
         labels = tuple(label_of(value, f"{name} {at}") for at, value in enumerate(values, 1))
     else:
         return None

@@ -29,7 +29,7 @@ from nbdurable.explore.draft import (
 from nbdurable.explore.experiment import Experiment
 from nbdurable.explore.plan import Axis, cell_key, combinations
 from nbdurable.explore.progress import Bar
-from nbdurable.explore.work import CONCURRENCY, checked_concurrency
+from nbdurable.explore.standing import CONCURRENCY, checked_concurrency
 from nbdurable.planning import continued_leaf
 from nbdurable.references import Reference, resolve
 from nbdurable.reruns import asked_entry
@@ -116,7 +116,7 @@ def _begin(session: Exploring, draft: Draft, name: str | None, go: Go) -> Experi
         raise ValueError(f"name is {shown(name)}; give text that is not blank, or leave it out")
     checked_concurrency(go.concurrency)
     refuse_effects(draft.kind, (cell.settings for cell in draft.cells))
-    found = keeping.find(session, draft, name, always_new=go.fresh, starts=go.start)
+    found, differs = keeping.find(session, draft, name, always_new=go.fresh, starts=go.start)
     experiment = Experiment(
         session,
         name=name,
@@ -125,6 +125,7 @@ def _begin(session: Exploring, draft: Draft, name: str | None, go: Go) -> Experi
         concurrency=go.concurrency,
         effects=go.effects,
         budget_usd=go.budget_usd,
+        differs=differs,
     )
     if go.start:
         experiment.resume(wait=go.wait, show=go.show)
@@ -194,7 +195,7 @@ def redrive(
     if history not in ("new", "recorded"):
         raise ValueError(f"history is {shown(history)}; give 'new' or 'recorded'")
     session.ready(moves=False)
-    leaf_id = resolve(session.image, leaf, session.leaf.id)
+    leaf_id = resolve(session.image, leaf, session.leaf.id, session.replay)
     turns = turns_of(session.image.path(leaf_id))
     if not turns:
         raise TreeError("the path has no user message to ask again; give the leaf of one that has")

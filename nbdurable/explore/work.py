@@ -1,144 +1,38 @@
-"""The work of an experiment: what stands in its cells, what is missing, and how that is run.
+"""The work of an experiment: how the cells that are missing are run, and followed to their end.
 
-Owns the way from a stored plan, or a draft, to a drive and to its end. The one idea: it remembers
-nothing that the store does not know, so that the same experiment opened by name in another process
-is the same in every way.
+Owns the way from a stored plan, or a draft, to a drive and to its end. Does not own what stands in
+the cells (`standing`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from nbdurable.background import check_may_wait
 from nbdurable.budget import Budget
-from nbdurable.errors import BudgetExceeded, ReplayMiss, RunError, shown
+from nbdurable.errors import BudgetExceeded, ReplayMiss, shown
 from nbdurable.explore import kept as keeping
+from nbdurable.explore import noted
 from nbdurable.explore.cell import FINISHED, Cell
-from nbdurable.explore.draft import Draft, refuse_effects
-from nbdurable.explore.drive import Drive, Task, drives_of
-from nbdurable.explore.kept import Kept
-from nbdurable.explore.plan import Plan
+from nbdurable.explore.draft import refuse_effects
+from nbdurable.explore.drive import Drive, Task, beginning
 from nbdurable.explore.progress import Bar, progress
+from nbdurable.explore.standing import Standing, checked_concurrency
 from nbdurable.loaded import Leaf
 from nbdurable.planning import Ask, plan
-from nbdurable.run import BEAT_S, LAST_WORDS_S, Run
+from nbdurable.replay.record import place
+from nbdurable.run import BEAT_S, LAST_WORDS_S
 from nbdurable.settings import Effects, Settings
-from nbdurable.starting import runs_of
 from nbdurable.threads import interruptible
 
-if TYPE_CHECKING:
-    from nbdurable.exploring import Exploring
 
-CONCURRENCY = 8
-
-
-def checked_concurrency(given: object) -> int:
-    """Return how many cells a provider gets at once, or raise `ValueError`."""
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise ValueError(f"concurrency is {shown(given)}; give a whole number, 1 or more")
-    return given
-
-
-class Work:
-    """Cells of one experiment, and the runs that fill them."""
-
-    def __init__(
-        self,
-        session: Exploring,
-        *,
-        name: str | None = None,
-        kept: Kept | None = None,
-        draft: Draft | None = None,
-        concurrency: int = CONCURRENCY,
-        effects: Effects = "refuse",
-        budget_usd: float | None = None,
-    ) -> None:
-        self._session = session
-        self._kept = kept
-        self._draft = draft
-        self._name = kept.record.name if kept else name
-        self._drafts = {cell.key: cell for cell in draft.cells} if draft else {}
-        self._plan = self._known_plan()
-        self._planned = self._plan.by_key()
-        self._keys = tuple(self._drafts or self._planned)
-        self._concurrency = checked_concurrency(concurrency)
-        self._effects = effects
-        self._budget_usd = budget_usd  # of the call that made it, and of that alone (B26)
-        self._own: list[Drive] = []
-        self._settled: list[Cell] | None = None
-
-    def _known_plan(self) -> Plan:
-        if self._kept is not None:
-            return self._kept.plan
-        if self._draft is None:
-            raise RunError("an experiment is made by sample(), grid() or redrive()")
-        return self._draft.plan({})
-
-    # -- what stands there -----------------------------------------------------------------------
-
-    def cells(self) -> list[Cell]:
-        """Return the cells in the order of the plan, each with what stands there now."""
-        if self._settled is not None:
-            return list(self._settled)
-        is_live = bool(self._drives())
-        runs = self._runs()
-        cells = [
-            Cell(
-                i=i,
-                key=key,
-                axes=dict(
-                    self._drafts[key].axes if key in self._drafts else self._planned[key].axes
-                ),
-                run=runs.get(key),
-                error=self._error(key, runs.get(key)),
-            )
-            for i, key in enumerate(self._keys)
-        ]
-        if not is_live and all(cell.state == "done" for cell in cells):
-            self._settled = cells
-        return cells
-
-    def _error(self, key: str, run: Run | None) -> str | None:
-        if run is not None:
-            return run.error
-        for drive in reversed(self._own):
-            if key in drive.refused:
-                return str(drive.refused[key])
-            if key in drive.runs:
-                return drive.runs[key].error  # its start could not be stored
-        return None
-
-    def _runs(self) -> dict[str, Run]:
-        """Return the run that counts for each cell: a finished one, else the newest."""
-        if self._kept is None:
-            return {}
-        image, own_id = self._session.image, self._kept.record.id
-        image.refresh()
-        records = image.store.load_runs(image.session_id)
-        mine = [pair for pair in records if pair[0].experiment_id == own_id]
-        found: dict[str, Run] = {}
-        for (record, _), run in zip(mine, runs_of(self._session, mine), strict=True):
-            key = record.cell or ""
-            if key not in found or found[key].outcome not in FINISHED:
-                found[key] = run
-        return found
-
-    def _drives(self) -> list[Drive]:
-        """Return what of it goes on in this process, whoever began it."""
-        if self._kept is None:
-            return []
-        drives = drives_of(self._session.image, self._kept.record.id)
-        return [drive for drive in drives if drive.keys.intersection(self._keys)]
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing of it is going on in this process."""
-        return not self._drives()
+class Work(Standing):
+    """Cells of one experiment, and how those that are missing are run."""
 
     # -- running what is missing -----------------------------------------------------------------
 
@@ -179,18 +73,25 @@ class Work:
             self._concurrency = checked_concurrency(concurrency)
         self._settled = None
         missing = self._missing()
+        self._note(missing)
         if not missing:
-            return self._go(None, wait, show)
+            return self._go({}, wait, show)
         limit = self._budget_usd if budget_usd is None else budget_usd
         budgets = () if limit is None else (Budget(limit),)
         allowed = self._effects if effects is None else effects
         settings = self._all_settings(missing, allowed, budgets)
         self._check(missing, settings)
-        self._store()
-        drive = self._drive(missing, settings)
-        self._budget_usd = None
-        self._own.append(drive)
-        return self._go(drive, wait, show)
+        return self._go(settings, wait, show)
+
+    def _begin(self, settings: Mapping[str, Settings]) -> None:
+        if not settings:
+            return
+        with beginning:  # another handle may have begun some of the same cells meanwhile
+            self._store()
+            self._budget_usd = None
+            if missing := [key for key in self._missing() if key in settings]:
+                self._own.append(self._drive(missing, settings))
+                self._own[-1].start()
 
     def _missing(self) -> list[str]:
         busy = {key for drive in self._drives() for key in drive.keys}
@@ -200,6 +101,16 @@ class Work:
             if cell.state not in ("done", "running") and cell.key not in busy
         ]
 
+    def _note(self, missing: Sequence[str]) -> None:
+        replay, kept = self._session.replay, self._kept
+        if replay is None:
+            return
+        if kept is not None:
+            replay.mark(kept.record.id)
+        at = f"at {place(self._session.image, self._plan.leaf_id)}"
+        where = shown(self._name) if kept else at
+        noted.note(replay, self._plan.kind, where, self.cells(), len(missing), self._differs)
+
     def _store(self) -> None:
         if self._draft is None:
             return
@@ -208,6 +119,8 @@ class Work:
         self._kept = keeping.keep(image, self._draft, name, self._kept)
         self._plan, self._name = self._kept.plan, self._kept.record.name
         self._planned = self._plan.by_key()
+        if self._session.replay is not None:
+            self._session.replay.mark(self._kept.record.id)
 
     def _check(self, keys: Sequence[str], settings: Mapping[str, Settings]) -> None:
         """Refuse at the call what could not be run; nothing is stored yet."""
@@ -295,20 +208,19 @@ class Work:
 
     # -- following -------------------------------------------------------------------------------
 
-    def _go(self, drive: Drive | None, wait: bool, show: Bar | EllipsisType) -> Self:
-        """Start what is missing and, when asked, follow it to its end."""
-        start: Callable[[], object] = drive.start if drive else lambda: None
+    def _go(self, settings: Mapping[str, Settings], wait: bool, show: Bar | EllipsisType) -> Self:
+        """Start the cells that have settings here and, when asked, follow all to their end."""
         if not wait:
-            start()
+            self._begin(settings)
             return self
         try:
             with interruptible():
-                start()
+                self._begin(settings)
                 self._follow(None, "bar" if isinstance(show, EllipsisType) else show)
         except KeyboardInterrupt:
             self._stop()
             raise
-        if drive is not None:
+        if settings:
             self._warn_missing()
         return self
 
@@ -336,8 +248,9 @@ class Work:
     def _follow(self, timeout_s: float | None, show: Bar) -> None:
         left = float("inf") if timeout_s is None else timeout_s
         drives = self._drives()
-        with progress(self._name or "", len(self._keys), show if drives else None) as tell:
-            done = len(self._keys) - sum(len(drive.keys) for drive in drives)
+        total = len(self._keys)
+        with progress(self._name or "", total, show, self._summary, is_live=bool(drives)) as tell:
+            done = total - sum(len(drive.keys) for drive in drives)
             while left > 0:
                 ended = [run for drive in drives for run in drive.ended()]
                 tell(done + len(ended), ended)
@@ -386,8 +299,7 @@ class Work:
             drives[0].look_up(len(drives[0].order), BEAT_S)
 
     def _warn_missing(self) -> None:
-        missing = [cell for cell in self.cells() if cell.state != "done"]
-        if not missing:
+        if not (missing := [cell for cell in self.cells() if cell.state != "done"]):
             return
         error = next((cell.error for cell in missing if cell.error), None)
         warnings.warn(

@@ -200,17 +200,17 @@ class _Entries:
 
     def _data(self) -> Any:
         """Return the JSON text of answers that fit the schema their run asked for."""
-        schemas = [
-            recorded_schema(params) if "json_schema" in params else None
-            for params in self.runs["params"]
-        ]
+        schemas = [recorded_schema(params or "") for params in self.runs["params"]]
         if not any(schemas):
             return taken(objects([]), np.full(len(self.seq), -1))
-        ended = (self.got["stop_reason"] == "stop").to_numpy(dtype=bool, na_value=False)
-        rows, runs = np.flatnonzero(ended), self._runs_at()
+        asks = np.array([schema is not None for schema in schemas] + [False])
+        runs, reasons = self._runs_at(), self.got["stop_reason"]
+        rows = np.flatnonzero(asks[runs] & ~reasons.isna())  # only these are parsed
         found = [
-            _data_text(text, schemas[run] if run >= 0 else None)
-            for text, run in zip(self.got["text"][rows], runs[rows], strict=True)
+            _data_text(text, schemas[run], reason)
+            for text, run, reason in zip(
+                self.got["text"][rows], runs[rows], reasons[rows], strict=True
+            )
         ]
         return spread(found, rows, len(self.seq), TEXT)
 
@@ -246,10 +246,10 @@ class _Entries:
         return np.ma.masked_array(sums, counts == 0)
 
 
-def _data_text(text: str, schema: str | None) -> str | None:
+def _data_text(text: str, schema: str | None, stop_reason: str) -> str | None:
     if schema is None:
         return None
-    value, error = answer_data(text, schema)
+    value, error = answer_data(text, schema, stop_reason)
     return None if error is not None else dumps(value)
 
 

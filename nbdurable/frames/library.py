@@ -26,8 +26,9 @@ from nbdurable.frames.layout import (
 )
 from nbdurable.stores.base import Store
 from nbdurable.stores.duckdb.query import Params, Question, read
-from nbdurable.wire import dumps
+from nbdurable.wire import as_python, dumps
 
+_MOST_HITS = 2**63 - 1  # what DuckDB takes
 _AROUND = 60  # code points of a snippet before and after what was found
 
 
@@ -71,6 +72,8 @@ def search_frame(
     conditions = [_FOUND]
     for name, value in (("role", role), ("model", model)):
         if value is not None:
+            if not isinstance(value, str):
+                raise QueryError(f"{name} is {shown(value)}; give text, or leave it out")
             conditions.append(f"e.{name} = ${name}")
             params[name] = value
     if since is not None:
@@ -81,10 +84,18 @@ def search_frame(
     query += " order by e.seq desc"
     if limit is not None:
         query += " limit $limit"
-        params["limit"] = limit
+        params["limit"] = _count(limit)
     rows = read(store, lambda question: question.rows(query, params))
     at = list(HITS).index("snippet")
     return framed_rows([(*row[:at], snippet(row[at], text), *row[at + 1 :]) for row in rows], HITS)
+
+
+def _count(limit: object) -> int:
+    """Return a limit, of any integral type, as DuckDB takes it."""
+    count = as_python(limit)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise QueryError(f"limit is {shown(limit)}; give a whole number, or None for all")
+    return min(count, _MOST_HITS)
 
 
 def _hit_columns() -> list[tuple[str, str]]:

@@ -53,6 +53,9 @@ class Row:
         return f"| {' | '.join(cells)} |"
 
 
+Benchmarks = dict[str, Callable[[Path], Iterator[Row]]]
+
+
 def timed(action: Callable[[], object]) -> float:
     """Return the seconds that one call takes."""
     began = time.perf_counter()
@@ -277,7 +280,7 @@ def _entry(parent_id: str | None) -> Any:
     )
 
 
-BENCHMARKS: dict[str, Callable[[Path], Iterator[Row]]] = {
+BENCHMARKS: Benchmarks = {
     "import": bench_import,
     "append": bench_append,
     "chunks": bench_chunks,
@@ -287,20 +290,20 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Row]]] = {
 }
 
 
-def main(names: list[str]) -> int:
-    """Run the named benchmarks, or all; return 1 when a target was missed."""
-    if unknown := [name for name in names if name not in BENCHMARKS]:
-        print(f"no benchmark {unknown[0]!r}; there are {' '.join(BENCHMARKS)}", file=sys.stderr)
+def report(benchmarks: Benchmarks, names: list[str]) -> int:
+    """Run the named benchmarks, or all, and print a table; return 1 when a target was missed."""
+    if unknown := [name for name in names if name not in benchmarks]:
+        print(f"no benchmark {unknown[0]!r}; there are {' '.join(benchmarks)}", file=sys.stderr)
         return 2
     print("| what | measured | target | ratio | |\n|---|---|---|---|---|")
     missed = False
     with tempfile.TemporaryDirectory() as folder:
-        for name in names or BENCHMARKS:
-            for row in BENCHMARKS[name](Path(folder)):
+        for name in names or benchmarks:
+            for row in benchmarks[name](Path(folder)):
                 print(row, flush=True)
                 missed = missed or row.is_missed
     return 1 if missed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(report(BENCHMARKS, sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Measure frames and search beside their targets; print a Markdown table.
 
-Exit code 1 when a target is missed by more than its tolerance. Name benchmarks to run only those:
+Exit code 1 when a target is missed. Name benchmarks to run only those:
 ``bench_frames.py df``. Each figure is the best of several tries; run it on a machine that does
 nothing else.
 """
@@ -8,12 +8,11 @@ nothing else.
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench_core import Row, timed
+from bench_core import Benchmarks, Row, report, timed
 
 import nbdurable as nb
 from nbdurable.models.scripted import ScriptedModel
@@ -115,20 +114,8 @@ def bench_search(folder: Path) -> Iterator[Row]:
         yield Row(f"spend() {what}", best(library.spend), "ms")
 
 
-BENCHMARKS: dict[str, Callable[[Path], Iterator[Row]]] = {"df": bench_df, "search": bench_search}
-
-
-def main(names: list[str]) -> int:
-    """Run the named benchmarks, or all; return 1 when a target was missed."""
-    print("| what | measured | target | ratio | tolerance | |\n|---|---|---|---|---|---|")
-    missed = False
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names or BENCHMARKS:
-            for row in BENCHMARKS[name](Path(folder)):
-                print(row, flush=True)
-                missed = missed or row.is_missed
-    return 1 if missed else 0
+BENCHMARKS: Benchmarks = {"df": bench_df, "search": bench_search}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(report(BENCHMARKS, sys.argv[1:]))

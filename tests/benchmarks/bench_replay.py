@@ -6,11 +6,10 @@ Exit code 1 when the target is missed.
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench_core import Row, timed
+from bench_core import Row, report, timed
 
 import nbdurable as nb
 from nbdurable.models.base import ModelRequest
@@ -55,15 +54,5 @@ def bench(folder: Path) -> Iterator[Row]:
     yield Row(f"a notebook of {RUNS} runs with a tool, replayed", best, "s", 2.0)
 
 
-def main() -> int:
-    """Print the table; return 1 when the target was missed."""
-    print("| what | measured | target | ratio | tolerance | |\n|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
-        rows = list(bench(Path(folder)))
-    for row in rows:
-        print(row)
-    return 1 if any(row.is_missed for row in rows) else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report({"replay": bench}, sys.argv[1:]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from nbdurable.stores.duckdb.mirror import mirrored
 from nbdurable.stores.duckdb.schema import ALIAS, TABLES
 from nbdurable.stores.duckdb.store import DuckDBStore
 from nbdurable.stores.duckdb.views import VIEWS
+from nbdurable.wire import as_python
 
 T = TypeVar("T")
 Params = Sequence[object] | Mapping[str, object]
@@ -58,7 +59,7 @@ class Question:
         """
         try:
             _check(self._cursor, query)
-            answer = self._cursor.execute(query, params)
+            answer = self._cursor.execute(query, _as_python(params))
             described = [(str(name), str(kind)) for name, kind, *_ in answer.description or ()]
             return described, answer.fetchall()
         except duckdb.Error as exc:
@@ -105,6 +106,17 @@ def _snapshot(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
         yield
     finally:
         cursor.execute("rollback")
+
+
+def _as_python(params: Params) -> Params:
+    """Return parameters with numbers as Python's own; what is no such collection is refused."""
+    if isinstance(params, Mapping):
+        return {name: as_python(value) for name, value in params.items()}
+    if isinstance(params, str) or not isinstance(params, Iterable):
+        raise QueryError(
+            f"params is {shown(params)}; give a list of values, or a dict of values by name"
+        )
+    return [as_python(value) for value in params]
 
 
 # -- what a user may ask -----------------------------------------------------------------------

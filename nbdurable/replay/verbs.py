@@ -24,7 +24,9 @@ from nbdurable.planning import (
     ephemeral_digests,
     prospective_view,
 )
-from nbdurable.recorded import (
+from nbdurable.replay import Replay
+from nbdurable.replay.events import replayed_run
+from nbdurable.replay.record import (
     Key,
     Recorded,
     Request,
@@ -38,8 +40,6 @@ from nbdurable.recorded import (
     recorded_request,
     tool_texts,
 )
-from nbdurable.replay import Replay
-from nbdurable.replayed import replayed_run
 from nbdurable.run import Run
 from nbdurable.settings import Settings
 from nbdurable.stored import RunRecord

@@ -1,7 +1,7 @@
 """What a session has on record that may answer a call again, and what differs when nothing does.
 
 Owns the index of recorded runs and the comparison of two requests. Does not own which of several
-equal ones is next (`replay`), nor what a verb does with one (`replaying`).
+equal ones is next (`replay`), nor what a verb does with one (`verbs`).
 """
 
 from __future__ import annotations

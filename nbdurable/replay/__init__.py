@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, TypeVar
 
+from nbdurable.annotations import Content
 from nbdurable.models.base import Model
-from nbdurable.recorded import RecordedRuns, Request
+from nbdurable.replay.record import RecordedRuns, Request
 
 T = TypeVar("T")
+ANNOTATE = "annotate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,11 @@ class Replay:
         """Return whether a call has taken a stored thing."""
         with self._lock:
             return self._taken["taken", name] > 0
+
+    def annotated(self) -> list[Content]:
+        """Return what the handle has said of entries so far, stored before or not, in order."""
+        with self._lock:
+            return [key[1] for key in self._log if isinstance(key, tuple) and key[0] == ANNOTATE]
 
     # -- cells ---------------------------------------------------------------------------------
 

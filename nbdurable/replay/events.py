@@ -12,7 +12,7 @@ from nbdurable.blocks import Message, ThinkingBlock, ToolCallBlock
 from nbdurable.entries import CompactionEntry, Entry, MessageEntry
 from nbdurable.events import Event
 from nbdurable.loaded import Loaded
-from nbdurable.recorded import Recorded
+from nbdurable.replay.record import Recorded
 from nbdurable.run import Run
 from nbdurable.schemas import Schema
 from nbdurable.stored import RunEnd, RunRecord
