@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nbdurable.annotations import Marks, Rating
+from nbdurable.codec import preview_of
 from nbdurable.entries import CompactionEntry, Entry, MessageEntry, kind_of
 from nbdurable.ids import as_us
 from nbdurable.reprs import count, joined, money, one_line
@@ -117,14 +118,10 @@ def _entry_row(entry: Entry) -> Row:
 
 
 def _preview(entry: Entry) -> str:
-    text = getattr(entry, "text", "")
-    if isinstance(text, str) and text.strip():
-        return one_line(text, PREVIEW_CHARS)
     if isinstance(entry, MessageEntry):
-        calls = [f"{call.name}({call.raw})" for call in entry.message.tool_calls]
-        others = [block.type for block in entry.blocks if block.type != "text"]
-        return one_line(", ".join(calls or others), PREVIEW_CHARS)
-    return ""
+        return preview_of(entry)  # what the store keeps of it, so that both read alike
+    text = getattr(entry, "text", "")
+    return one_line(text, PREVIEW_CHARS) if isinstance(text, str) else ""
 
 
 # -- lines -------------------------------------------------------------------------------------
