@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nbdurable.errors import RunError
+from nbdurable.origin import shell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +28,20 @@ def new_figure(width: float, height: float) -> Figure:
         raise RunError(
             "a plot needs matplotlib; install it with pip install 'nbdurable[plot]'"
         ) from exc
+    _let_the_notebook_draw(Figure)
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def _let_the_notebook_draw(kind: type[Figure]) -> None:
+    """Have IPython show figures as pictures, as it does by itself once pyplot is imported."""
+    found: Any = shell()
+    if found is None:
+        return
+    formatters = found.display_formatter.formatters.values()
+    if not any(kind in formatter for formatter in formatters):
+        from IPython.core.pylabtools import select_figure_formats
+
+        select_figure_formats(found, {"png"})
 
 
 def plain(text: str) -> str:
