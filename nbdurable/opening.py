@@ -35,6 +35,7 @@ from nbdurable.wire import as_python
 
 DEFAULT_STORE = "nbdurable.duckdb"
 DEFAULT_MODEL = "local"
+MAX_LISTED = 5  # sessions of a recording that a warning names
 
 
 def open(
@@ -106,6 +107,7 @@ def open(
     opened = open_store(where)
     try:
         _recover(opened)
+        recorded = _recorded_ids(opened)
         image = _find_or_create(opened, chosen_id)
     except BaseException:
         release_store(opened)
@@ -120,7 +122,14 @@ def open(
     session = Session(image, resolved, store=opened, publisher=publisher, replay=replays)
     if replays is not None:
         session.put(None)
-    if session_id is None:
+    if recorded and chosen_id not in recorded:
+        listed = ", ".join(map(shown, recorded[:MAX_LISTED]))
+        warnings.warn(
+            f"session {shown(chosen_id)} is new; recording {session.store} holds {listed}, "
+            "so give the id of one of these to go on with it",
+            stacklevel=2,
+        )
+    elif session_id is None:
         warnings.warn(
             f"session {chosen_id!r} was made in {session.store}; open it again by this id",
             stacklevel=2,
@@ -212,6 +221,13 @@ def _recover(store: Store) -> None:
             f"what came of it is #{entry.n}, and run() asks again",
             stacklevel=3,
         )
+
+
+def _recorded_ids(store: Store) -> list[str]:
+    """Return the ids of a recording, beside which a new session is most likely a slip (B1)."""
+    if not isinstance(store, RecordingStore):
+        return []
+    return [summary.session.id for summary in store.list_sessions()]
 
 
 def _tell_of_loss(store: Store, replay: bool | str) -> None:

@@ -59,9 +59,11 @@ def resolve(
         return _by_text(image, ref, replay)
     if not isinstance(ref, bool) and hasattr(ref, "__index__"):
         return _by_ordinal(image, operator.index(ref))
+    hint = "give an id, an ordinal such as 12, a label, an entry, a run, or None for the root"
+    if isinstance(getattr(ref, "run", None), Run):  # a cell of an experiment
+        hint = "give its run: .run"
     raise EntryNotFound(
-        f"reference {shown(ref)} of type {type(ref).__name__} means no entry; "
-        "give an id, an ordinal such as 12, a label, an entry, a run, or None for the root",
+        f"reference {shown(ref)} of type {type(ref).__name__} means no entry; {hint}",
         entry_id=shown(ref),
     )
 

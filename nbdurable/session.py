@@ -19,6 +19,7 @@ from nbdurable.blocks import Json, Message
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
 from nbdurable.errors import EntryError, RunError, shown
 from nbdurable.exploring import Exploring
+from nbdurable.handle import Handle
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf
 from nbdurable.models.base import Model
@@ -48,6 +49,11 @@ class Session(Exploring, Annotating):
 
     Verbs may be called from any thread. What they return is immutable or a copy.
     """
+
+    def __dir__(self) -> list[str]:
+        """Return what is of use in a notebook: without what modules of the toolkit share."""
+        shared = {*vars(self), *vars(Handle)} - {"close"}
+        return [name for name in super().__dir__() if name[0] == "_" or name not in shared]
 
     # -- what it is ----------------------------------------------------------------------------
 

@@ -370,3 +370,12 @@ def test_an_interrupt_in_mid_answer_keeps_prompt_and_half_answer(store: Store) -
     assert (question.text, partial.text) == ("q", "one two three")
     assert partial.message.stop_reason == "aborted" and chat.leaf_id == partial.id
     assert chat.run(show=None).text == "whole"
+
+
+def test_completion_offers_verbs_and_not_what_modules_share(store: Store) -> None:
+    chat = nb.open("s", store=store, model=ScriptedModel("a"))
+
+    offered = {name for name in dir(chat) if not name.startswith("_")}
+
+    assert {"run", "grid", "branch", "rerun", "label", "df", "leaf_id", "model", "close"} < offered
+    assert not {"image", "held", "put", "begin_cell", "seen_position", "tell"} & offered

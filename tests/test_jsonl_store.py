@@ -44,6 +44,19 @@ def test_a_recording_is_opened_and_said_to_be_lost_at_close(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+# B1
+@pytest.mark.parametrize("session_id", [None, "S"])
+def test_a_new_session_in_a_recording_names_those_it_holds(
+    path: Path, session_id: str | None
+) -> None:
+    with pytest.warns(UserWarning) as told:
+        nb.open(session_id, store=path, model=ScriptedModel("new"))
+
+    said = [str(w.message) for w in told]
+    assert [text for text in said if "is new; recording" in text and "holds 's', so give" in text]
+    assert [text for text in said if "open it again by this id" in text] == []
+
+
 # B1 B55
 def test_a_recording_that_is_only_replayed_says_nothing_of_loss(path: Path) -> None:
     with warnings.catch_warnings(record=True) as told:

@@ -46,6 +46,13 @@ def test_a_notebook_runs_from_top_to_bottom_without_an_error(path: Path, tmp_pat
     assert errors_in(notebook) == []
 
 
+def test_a_plot_is_shown_as_a_picture(tmp_path: Path) -> None:
+    notebook = client_of(FOLDER / "02_explore_a_prompt.ipynb", tmp_path).execute()
+
+    (output,) = cell_of(notebook, "plot").outputs
+    assert "image/png" in output.data
+
+
 # B15
 def test_the_quickstart_displays_and_prints_nothing_to_stdout(tmp_path: Path) -> None:
     notebook = client_of(QUICKSTART, tmp_path).execute()

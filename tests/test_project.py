@@ -216,6 +216,12 @@ def test_a_notebook_is_short(path: Path) -> None:
     assert max(lines) < 12
 
 
+def test_the_demo_installs_what_the_notebooks_need() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+    assert "nbdurable[local,plot]" in project["optional-dependencies"]["demo"]
+
+
 def test_the_core_whose_coverage_is_enforced_is_there() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
     (core,) = re.findall(r"^CORE := (.*)$", makefile, re.MULTILINE)

@@ -147,6 +147,16 @@ def test_what_is_no_reference_is_refused(chat: nb.Session, ref: Any) -> None:
         chat.branch(ref)
 
 
+# B12 B43
+def test_a_cell_is_no_reference_and_its_run_is_named(chat: nb.Session) -> None:
+    cell = chat.grid(["q"], show=None)[0]
+
+    with pytest.raises(nb.errors.EntryNotFound, match=r"of type Cell means .*give its run: \.run"):
+        chat.label(cell, "best")  # type: ignore[arg-type]
+
+    assert chat.label(cell.run, "best").target_id == cell.entry.id  # type: ignore[union-attr]
+
+
 # B12
 @pytest.mark.parametrize("verb", ["item", "rerun", "edit"])
 def test_the_root_is_refused_where_an_entry_is_needed(chat: nb.Session, verb: str) -> None:
