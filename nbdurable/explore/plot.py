@@ -18,6 +18,8 @@ _FACTS = {"cost_usd": "cost (USD)", "seconds": "time (s)"}
 def figure(rows: Sequence[Row], axes: Sequence[str], scores: Sequence[str]) -> Figure:
     """Return one panel for cost, one for time and one for each score, a box per alternative.
 
+    There is none for cost where nothing cost anything.
+
     Raises
     ------
     RunError
@@ -26,6 +28,8 @@ def figure(rows: Sequence[Row], axes: Sequence[str], scores: Sequence[str]) -> F
     names = {**_FACTS, **{score: score for score in scores}}
     panels = {name: grouped(rows, axes, name) for name in names}
     panels = {name: groups for name, groups in panels.items() if any(groups.values())}
+    if not any(map(any, panels.get("cost_usd", {}).values())):
+        panels.pop("cost_usd", None)  # all was free
     most = max((len(groups) for groups in panels.values()), default=1)
     made = new_figure(max(1, len(panels)) * 4.0, 1.2 + 0.35 * most)
     for at, (name, groups) in enumerate(panels.items(), 1):
