@@ -93,7 +93,7 @@ def open(
     Returns
     -------
     Session
-        A handle at the session's position.
+        A handle at the session's position. `connect` gives all sessions of a store as data.
 
     Raises
     ------

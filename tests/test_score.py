@@ -128,6 +128,12 @@ def test_a_picture_has_a_panel_for_cost_time_and_each_score(store: Store) -> Non
     assert [label.get_text() for label in panels[0].get_yticklabels()] == ["0", "1"]
 
 
+def test_a_picture_of_what_was_free_has_no_panel_for_cost(store: Store) -> None:
+    exp = opened(store, echo(cost_usd=0.0)).sample(2, "Q")
+
+    assert [panel.get_title() for panel in exp.plot().get_axes()] == ["time (s)"]
+
+
 def test_a_picture_of_a_plan_that_is_not_begun_is_empty(store: Store) -> None:
     assert opened(store).sample(2, "Q", start=False).plot().get_axes() == []
 

@@ -83,6 +83,11 @@ PASSED_ON = frozenset(
         "cache_control_injection_points",
     }
 )
+# What the verbs take themselves: a misspelled one arrives here.
+_OWN = frozenset(
+    "input model system tools schema at n name wait move show effects budget_usd replay "
+    "replay_model publisher hooks max_steps compact_above concurrency start fresh params".split()
+)
 _PREFIXES = ("aws_", "vertex_", "azure_", "watsonx_", "sagemaker_", "litellm_", "hf_")
 
 
@@ -116,7 +121,7 @@ def is_transport(name: str) -> bool:
 
 def warn_unknown(params: Mapping[str, object], stacklevel: int = 3) -> None:
     """Warn of each name that no provider is known to take, with the nearest known one (B25)."""
-    known = RECORDED | PASSED_ON
+    known = RECORDED | PASSED_ON | _OWN
     for name in params:
         if name in RECORDED or is_transport(name):
             continue
