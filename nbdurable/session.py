@@ -349,8 +349,8 @@ class Session(Exploring, Annotating):
         Parameters
         ----------
         texts : bool
-            Whether to read what was said. Without, the frame lacks ``text`` and ``data``, and
-            100,000 entries take a tenth of the time.
+            Whether to read what was said. Without, the frame lacks ``preview``, ``text`` and
+            ``data``, and takes a quarter of the time.
 
         Returns
         -------

@@ -143,7 +143,7 @@ def test_times_are_utc_in_any_zone_of_the_process(tmp_path: Path, zone: str) -> 
 def test_a_frame_without_texts_has_all_other_columns_and_the_same_values(chat: nb.Session) -> None:
     frame = chat.df(texts=False)
 
-    pd.testing.assert_frame_equal(frame, chat.df().drop(columns=["text", "data"]))
+    pd.testing.assert_frame_equal(frame, chat.df().drop(columns=["preview", "text", "data"]))
 
 
 # -- what it says ----------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ class TestTree:
     def test_an_entry_without_text_says_what_it_holds(self) -> None:
         call = Message("assistant", (ToolCallBlock("c1", "look", '{"id": 1}'),))
 
-        assert row_of(MessageEntry(message=call)).preview == 'look(id=1)'
+        assert row_of(MessageEntry(message=call)).preview == "look(id=1)"
         assert row_of(CompactionEntry(summary="sum")).preview == "sum"
 
     # B35

@@ -53,9 +53,9 @@ class Task:
 class Lane:
     """The way to one provider: how many cells are on it at once.
 
-    Each retry that a cell needed takes a place away, each cell without one gives part of it back,
-    so that a provider that refuses every tenth call keeps nearly all and one that refuses every
-    other gets half.
+    A cell keeps its place while it waits to be asked again, so that its first retry costs nothing
+    more. Each further one takes a place away, and each cell without a retry gives part of it back:
+    a provider that refuses every tenth call keeps all of them, one that refuses most gets few.
     """
 
     def __init__(self, places: int) -> None:
@@ -78,7 +78,7 @@ class Lane:
 
     def learn(self, retries: int) -> None:
         """Take or give places by how a cell fared."""
-        change = -float(retries) if retries else 0.25
+        change = 1.0 - retries if retries else 0.25
         self.places = min(self.most, max(1.0, self.places + change))
 
     async def wake(self) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int64]
 
-_OF_PAYLOADS = ("text", "data")
+_SAID = frozenset({"preview", "text", "data"})
 _WORDS = ("kind", "role", "model", "stop_reason")
 _MOST_WORDS = 16  # distinct values up to which a column travels as numbers: a fifth of the time
 _SUMMED = (
@@ -41,7 +41,7 @@ _SUMMED = (
 ).split()
 _STORED = (
     "seq n depth meta input_tokens output_tokens cache_read_tokens cache_write_tokens "
-    "reasoning_tokens cost_usd seconds ttft_s id run_id preview source_id created_at"
+    "reasoning_tokens cost_usd seconds ttft_s id run_id source_id created_at"
 ).split()
 
 
@@ -60,10 +60,10 @@ def entries_frame(
     leaf_id : str, optional
         None is the root: then nothing is on the path.
     texts : bool
-        Whether to read payloads: without, the frame lacks ``text`` and ``data``.
+        Whether to read what was said: without, the frame lacks ``preview``, ``text``, ``data``.
     """
     got = read(store, lambda question: _Entries(question, session_id, leaf_id, texts), session_id)
-    layout = ENTRIES if texts else {n: d for n, d in ENTRIES.items() if n not in _OF_PAYLOADS}
+    layout = ENTRIES if texts else {n: d for n, d in ENTRIES.items() if n not in _SAID}
     return framed(got.columns(), layout)
 
 
@@ -289,7 +289,7 @@ def _entry_columns(question: Question, session_id: str | None, texts: bool) -> C
     found = question.rows(f"select distinct {', '.join(_WORDS)} from entries e {where}", params)
     distinct = {name: sorted({row[at] for row in found} - {None}) for at, name in enumerate(_WORDS)}
     words = {name: known for name, known in distinct.items() if len(known) <= _MOST_WORDS}
-    plain = [name for name in _WORDS if name not in words] + ["text"] * texts
+    plain = [name for name in _WORDS if name not in words] + ["preview", "text"] * texts
     if session_id is None:
         plain.append("session_id")
     named = selected(ENTRIES, [*_STORED, *plain], "e")

@@ -2,7 +2,7 @@
 
 4 models, 3 temperatures and 5 samples from the middle of a conversation; the server, a process of
 its own, takes 200 ms for each answer and refuses every tenth call at random. The ideal is what the
-waiting alone takes at the given concurrency; beside it stands what LiteLLM takes for 60 calls
+waiting alone takes with so many calls at once; beside it stands what LiteLLM takes for 60 calls
 without a refusal. Exit code 1 when the wall time is more than twice the ideal.
 """
 
@@ -27,7 +27,7 @@ from nbdurable.testing import FakeOpenAI, steps
 
 REPLY_S = 0.2
 REFUSED = 0.1
-CONCURRENCY = 8
+CONCURRENCIES = (4, 8)
 TRIES = 3
 MODELS = [f"openai/model-{letter}" for letter in "abcd"]
 
@@ -59,7 +59,7 @@ def server(seed: int, refused: float, retry_after_s: float | None) -> Iterator[s
         yield child.stdout.readline().strip()
 
 
-def once(seed: int, retry_after_s: float | None) -> float:
+def once(seed: int, retry_after_s: float | None, concurrency: int) -> float:
     """Return the seconds that one grid took."""
     with server(seed, REFUSED, retry_after_s) as url, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "grid.duckdb"
@@ -72,7 +72,7 @@ def once(seed: int, retry_after_s: float | None) -> float:
                 model=MODELS,
                 temperature=[0, 0.5, 1],
                 n=5,
-                concurrency=CONCURRENCY,
+                concurrency=concurrency,
                 show=None,
             )
             seconds = time.perf_counter() - began
@@ -80,7 +80,7 @@ def once(seed: int, retry_after_s: float | None) -> float:
         return seconds
 
 
-def bare() -> float:
+def bare(concurrency: int) -> float:
     """Return the seconds that LiteLLM alone takes for 60 calls, none refused."""
     litellm = load()
 
@@ -97,7 +97,7 @@ def bare() -> float:
                 pass
 
     async def all_calls(url: str) -> float:
-        places = asyncio.Semaphore(CONCURRENCY)
+        places = asyncio.Semaphore(concurrency)
         began = time.perf_counter()
         await asyncio.gather(*(call(url, places) for _ in range(60)))
         return time.perf_counter() - began
@@ -108,20 +108,23 @@ def bare() -> float:
 
 def main() -> int:
     """Print the table; return the exit code."""
-    ideal_s = math.ceil(60 / CONCURRENCY) * REPLY_S
-    once(0, 0.0)  # imports what is heavy
-    bare_s = statistics.median(bare() for _ in range(TRIES))
-    print(f"ideal {ideal_s:.2f} s, LiteLLM alone without a refusal {bare_s:.2f} s\n")
-    print("| Retry-After | wall (median) | to the ideal | worst | to LiteLLM alone |")
-    print("|---|---|---|---|---|")
+    once(0, 0.0, 8)  # imports what is heavy
+    print(
+        "| calls at once | Retry-After | ideal | LiteLLM alone | wall (median) | to the ideal | |"
+    )
+    print("|---|---|---|---|---|---|---|")
     is_missed = False
-    for retry_after_s in (None, 0.0, 0.5):
-        tries = [once(seed, retry_after_s) for seed in range(1, TRIES + 1)]
-        wall_s = statistics.median(tries)
-        is_missed |= wall_s > 2 * ideal_s
-        name = "none" if retry_after_s is None else f"{retry_after_s:g} s"
-        ratios = [wall_s / ideal_s, max(tries) / ideal_s, wall_s / bare_s]
-        print(f"| {name} | {wall_s:.2f} s | {' | '.join(f'{ratio:.2f}' for ratio in ratios)} |")
+    for concurrency in CONCURRENCIES:
+        ideal_s = math.ceil(60 / concurrency) * REPLY_S
+        bare_s = statistics.median(bare(concurrency) for _ in range(TRIES))
+        for retry_after_s in (None, 0.0, 0.5):
+            tries = [once(seed, retry_after_s, concurrency) for seed in range(1, TRIES + 1)]
+            wall_s = statistics.median(tries)
+            is_missed |= wall_s > 2 * ideal_s
+            name = "none" if retry_after_s is None else f"{retry_after_s:g} s"
+            state = "missed" if wall_s > 2 * ideal_s else "met"
+            cells = [f"{bare_s:.2f} s", f"{wall_s:.2f} s", f"{wall_s / ideal_s:.2f}", state]
+            print(f"| {concurrency} | {name} | {ideal_s:.2f} s | {' | '.join(cells)} |", flush=True)
     return int(is_missed)
 
 
