@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from nbdurable.models.scripted import ScriptedModel
     from nbdurable.stores.base import Store
     from nbdurable.testing import FakeOpenAI
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, which many are about.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 
