@@ -62,7 +62,8 @@ def entries_frame(
     texts : bool
         Whether to read what was said: without, the frame lacks ``preview``, ``text``, ``data``.
     """
-    got = read(store, lambda question: _Entries(question, session_id, leaf_id, texts), session_id)
+    said = ("preview", "text") if texts else ()
+    got = read(store, lambda question: _Entries(question, session_id, leaf_id, said), session_id)
     layout = ENTRIES if texts else {n: d for n, d in ENTRIES.items() if n not in _SAID}
     return framed(got.columns(), layout)
 
@@ -71,7 +72,8 @@ def branches_frame(
     store: Store, session_id: str | None = None, leaf_id: str | None = None
 ) -> pd.DataFrame:
     """Return one row per branch, which is an entry without children, with sums over its path."""
-    got = read(store, lambda question: _Entries(question, session_id, leaf_id, False), session_id)
+    said = ("preview",)
+    got = read(store, lambda question: _Entries(question, session_id, leaf_id, said), session_id)
     return framed(got.branches(), BRANCHES)
 
 
@@ -82,11 +84,15 @@ class _Entries:
     """What one snapshot tells of entries, and what follows from their tree."""
 
     def __init__(
-        self, question: Question, session_id: str | None, leaf_id: str | None, texts: bool
+        self,
+        question: Question,
+        session_id: str | None,
+        leaf_id: str | None,
+        said: tuple[str, ...],
     ) -> None:
         where, params = of_session(session_id)
-        self._texts, self._is_one_session = texts, session_id is not None
-        self.got = _entry_columns(question, session_id, texts)
+        self._texts, self._is_one_session = "text" in said, session_id is not None
+        self.got = _entry_columns(question, session_id, said)
         self.seq: Rows = np.ma.getdata(self.got["seq"])
         # Narrow joins of numbers: joined to the wide rows they would take three times as long.
         self.above = question.columns(
@@ -283,13 +289,13 @@ def of_session(session_id: str | None, alias: str = "e") -> tuple[str, dict[str,
     return f"where {alias}.session_id = $session", {"session": session_id}
 
 
-def _entry_columns(question: Question, session_id: str | None, texts: bool) -> Columns:
+def _entry_columns(question: Question, session_id: str | None, said: tuple[str, ...]) -> Columns:
     """Return the stored columns, those of few words decoded from numbers."""
     where, params = of_session(session_id)
     found = question.rows(f"select distinct {', '.join(_WORDS)} from entries e {where}", params)
     distinct = {name: sorted({row[at] for row in found} - {None}) for at, name in enumerate(_WORDS)}
     words = {name: known for name, known in distinct.items() if len(known) <= _MOST_WORDS}
-    plain = [name for name in _WORDS if name not in words] + ["preview", "text"] * texts
+    plain = [name for name in _WORDS if name not in words] + [*said]
     if session_id is None:
         plain.append("session_id")
     named = selected(ENTRIES, [*_STORED, *plain], "e")
