@@ -15,7 +15,7 @@ import duckdb
 from nbdurable.errors import StoreError
 from nbdurable.stored import SessionRecord
 from nbdurable.stores.base import Store
-from nbdurable.stores.duckdb import faults, schema
+from nbdurable.stores.duckdb import faults, instances, schema
 from nbdurable.stores.duckdb.batch import Batch, Inserter
 from nbdurable.stores.duckdb.schema import ALIAS
 
@@ -29,14 +29,19 @@ def mirrored(store: Store, session_id: str | None = None) -> Iterator[duckdb.Duc
     StoreError
         A record does not fit the tables.
     """
-    batch = Batch()
+    batch, contexts = Batch(), set[str]()
     for session in _sessions(store, session_id):
-        _stage(batch, store, session)
-    with duckdb.connect(":memory:") as base:
+        _stage(batch, contexts, store, session)
+    base = instances.take()
+    try:
         base.execute(f"attach ':memory:' as {ALIAS}")
         schema.create(base, f"copy of {store.name}")
         _fill(base, batch, store.name)
-        yield base.cursor()
+        with base.cursor() as cursor:
+            yield cursor
+        base.execute(f"detach {ALIAS}")
+    finally:
+        instances.give_back(base)  # which ends it where the copy is still attached
 
 
 def _sessions(store: Store, session_id: str | None) -> Sequence[SessionRecord]:
@@ -46,7 +51,7 @@ def _sessions(store: Store, session_id: str | None) -> Sequence[SessionRecord]:
     return sorted(found, key=lambda session: (session.created_at, session.id))
 
 
-def _stage(batch: Batch, store: Store, session: SessionRecord) -> None:
+def _stage(batch: Batch, contexts: set[str], store: Store, session: SessionRecord) -> None:
     kept = batch.rows
     batch.stage("sessions", session, counter=len(kept.get("sessions", ())) + 1, created_after=0)
     batch.stage_entries(store.load_entries(session.id))
@@ -58,17 +63,14 @@ def _stage(batch: Batch, store: Store, session: SessionRecord) -> None:
         batch.stage("runs", run, counter=counter)
         if end is not None:
             batch.stage("run_ends", end)
-        if run.context_digest is not None and not _has(batch, "contexts", run.context_digest):
+        if run.context_digest is not None and run.context_digest not in contexts:
+            contexts.add(run.context_digest)
             with suppress(StoreError):  # a run whose context is gone is a run all the same
                 batch.stage("contexts", store.load_context(run.context_digest))
     for annotation in store.load_annotations(session.id):
         batch.stage("annotations", annotation)
     for experiment in store.load_experiments(session.id):
         batch.stage("experiments", experiment)
-
-
-def _has(batch: Batch, table: str, key: str) -> bool:
-    return any(row[0] == key for row in batch.rows.get(table, ()))
 
 
 def _fill(base: duckdb.DuckDBPyConnection, batch: Batch, name: str) -> None:
