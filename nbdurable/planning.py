@@ -5,7 +5,6 @@ Owns the way from what a caller gave to what the loop runs. Does not start anyth
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import EllipsisType
@@ -23,7 +22,7 @@ from nbdurable.run import Run, failed_at_call
 from nbdurable.settings import Settings
 from nbdurable.stored import Context, RunRecord
 from nbdurable.views import View, continuation_leaf, ends_in_reply
-from nbdurable.wire import dumps
+from nbdurable.wire import digest, dumps
 
 
 class LeafMoved(Exception):
@@ -208,4 +207,4 @@ def _check_budget(settings: Settings, messages: tuple[Message, ...], run: Run) -
 def ephemeral_digests(input: Sequence[Entry]) -> list[str]:
     """Return the digest of each ephemeral message of an input."""
     spoken = [entry for entry in input if isinstance(entry, MessageEntry) and entry.ephemeral]
-    return [hashlib.sha256(dumps(content).encode()).hexdigest() for content in input_digest(spoken)]
+    return [digest(content) for content in input_digest(spoken)]

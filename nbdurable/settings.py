@@ -5,7 +5,6 @@ Nothing of it is stored but what a run records (B2); none of it is shown but nam
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from nbdurable.schemas import Schema
 from nbdurable.stored import Context
 from nbdurable.tools import Tool, as_tools
 from nbdurable.views import View
-from nbdurable.wire import as_python, clean, dumps
+from nbdurable.wire import as_python, clean, digest, dumps
 
 Effects = Literal["refuse", "run"]
 Show = Literal["stream", "line"] | None
@@ -125,7 +124,7 @@ class Settings:
 
         `detail` is what else the verb was given. The order of parameters does not count.
         """
-        return _sha256(
+        return digest(
             {
                 "kind": kind,
                 "input": input_digest(input),
@@ -146,8 +145,4 @@ def checked_system(system: object) -> str | None:
 
 def context_of(system: str | None, tools_json: str) -> Context:
     """Return the context of this content, under its digest."""
-    return Context(digest=_sha256([system, tools_json]), system=system, tools_json=tools_json)
-
-
-def _sha256(value: object) -> str:
-    return hashlib.sha256(dumps(value).encode()).hexdigest()
+    return Context(digest=digest([system, tools_json]), system=system, tools_json=tools_json)

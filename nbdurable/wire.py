@@ -6,6 +6,7 @@ Owns how values become JSON text and come back. The one idea: text is always re-
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -48,6 +49,11 @@ def dumps(value: Json) -> str:
             path=path,
         ) from exc
     return _whole(text) if is_repaired(text) else text
+
+
+def digest(value: Json) -> str:
+    """Return the SHA-256 of a value's JSON text, as 64 hex digits."""
+    return hashlib.sha256(dumps(value).encode()).hexdigest()
 
 
 def as_python(value: object) -> object:

@@ -9,10 +9,10 @@ from typing import Literal
 from nbdurable.blocks import Json
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import shown
+from nbdurable.replay.record import FINISHED
 from nbdurable.run import Run
 
 State = Literal["done", "running", "missing", "error", "aborted", "interrupted"]
-FINISHED = ("done", "max_steps")  # outcomes of runs that are not made again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

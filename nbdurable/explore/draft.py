@@ -25,7 +25,6 @@ from nbdurable.explore.plan import (
     axis_of,
     cell_key,
     combinations,
-    digest,
     label_key,
 )
 from nbdurable.inputs import as_entries, input_digest
@@ -34,7 +33,7 @@ from nbdurable.models.params import RECORDED, recorded, recorded_json
 from nbdurable.settings import Settings, checked_system
 from nbdurable.stored import Context
 from nbdurable.tools import as_tools
-from nbdurable.wire import as_python
+from nbdurable.wire import as_python, digest
 
 OWN_AXES = frozenset({"input", "model", "system", "tools", SAMPLE, "turn"})
 Drafts = tuple[Entry, ...]

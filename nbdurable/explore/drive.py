@@ -20,11 +20,11 @@ from weakref import WeakKeyDictionary
 
 from nbdurable.background import background_loop, submit
 from nbdurable.errors import BudgetExceeded, ModelError, NbDurableError
-from nbdurable.explore.cell import FINISHED
 from nbdurable.loaded import Leaf, Loaded
 from nbdurable.loop import Job, Loop
 from nbdurable.models.base import ModelRequest
 from nbdurable.planning import Ask, plan
+from nbdurable.replay.record import FINISHED
 from nbdurable.settings import Settings
 from nbdurable.starting import STOP_WAIT_S, made_live
 from nbdurable.threads import call_soon, in_thread

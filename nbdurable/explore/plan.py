@@ -7,7 +7,6 @@ cells it had before; what stands behind a label may never change.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -228,11 +227,6 @@ def combinations(axes: Iterable[Axis]) -> list[dict[str, tuple[Json, object]]]:
 
 
 # -- comparing -----------------------------------------------------------------------------------
-
-
-def digest(value: Json) -> str:
-    """Return the digest by which equal values are known."""
-    return hashlib.sha256(dumps(value).encode()).hexdigest()
 
 
 def difference(stored: Plan, asked: Plan) -> str | None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nbdurable.display import in_kernel
 from nbdurable.errors import shown
-from nbdurable.explore.cell import FINISHED, Cell
+from nbdurable.explore.cell import Cell
+from nbdurable.replay.record import FINISHED
 from nbdurable.reprs import duration, joined, money, one_line
 
 if TYPE_CHECKING:

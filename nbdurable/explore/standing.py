@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nbdurable.errors import RunError, shown
-from nbdurable.explore.cell import FINISHED, Cell
+from nbdurable.explore.cell import Cell
 from nbdurable.explore.draft import Draft
 from nbdurable.explore.drive import Drive, drives_of
 from nbdurable.explore.kept import Kept
 from nbdurable.explore.plan import Plan
 from nbdurable.explore.progress import summary
+from nbdurable.replay.record import FINISHED
 from nbdurable.run import Run
 from nbdurable.settings import Effects
 from nbdurable.starting import runs_of

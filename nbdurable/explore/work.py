@@ -18,14 +18,14 @@ from nbdurable.budget import Budget
 from nbdurable.errors import BudgetExceeded, ReplayMiss, shown
 from nbdurable.explore import kept as keeping
 from nbdurable.explore import noted
-from nbdurable.explore.cell import FINISHED, Cell
+from nbdurable.explore.cell import Cell
 from nbdurable.explore.draft import refuse_effects
 from nbdurable.explore.drive import Drive, Task, beginning
 from nbdurable.explore.progress import Bar, progress
 from nbdurable.explore.standing import Standing, checked_concurrency
 from nbdurable.loaded import Leaf
 from nbdurable.planning import Ask, plan
-from nbdurable.replay.record import place
+from nbdurable.replay.record import FINISHED, place
 from nbdurable.run import BEAT_S, LAST_WORDS_S
 from nbdurable.settings import Effects, Settings
 from nbdurable.threads import interruptible

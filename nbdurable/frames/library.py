@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from nbdurable.frames.layout import (
     objects,
     spend_layout,
 )
+from nbdurable.ids import as_us
 from nbdurable.stores.base import Store
-from nbdurable.stores.duckdb.query import Params, Question, read
+from nbdurable.stores.duckdb.query import Params, read
 from nbdurable.wire import as_python, dumps
 
 _MOST_HITS = 2**63 - 1  # what DuckDB takes
@@ -124,7 +125,7 @@ def _microseconds(since: datetime | date | str) -> int:
     if isinstance(when, date) and not isinstance(when, datetime):
         when = datetime.combine(when, time(), UTC)
     if isinstance(when, datetime) and when.tzinfo is not None:
-        return (when - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+        return as_us(when)
     raise QueryError(
         f"since is {shown(since)}, which names no instant; give a date, or a time with its zone"
     )
@@ -154,18 +155,12 @@ def spend_frame(store: Store, by: str = "day") -> pd.DataFrame:
 
 def sql_frame(store: Store, query: str, params: Params = ()) -> pd.DataFrame:
     """Return the answer to one SELECT over the views, its dtypes those of its SQL types."""
-    described, rows = read(store, lambda question: _selected(question, query, params))
+    described, rows = read(store, lambda question: question.select(query, params))
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(described)
     made: dict[str, Any] = {}
     for (name, kind), values in zip(described, columns, strict=True):
         made[_fresh(name, made)] = _column(values, kind)
     return pd.DataFrame(made)
-
-
-def _selected(
-    question: Question, query: str, params: Params
-) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
-    return question.select(query, params)
 
 
 def _fresh(name: str, taken: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from nbdurable.wire import dumps
 
 Key = tuple[str, str | None, str, str | None]
 
-FINISHED = ("done", "max_steps")
+FINISHED = ("done", "max_steps")  # outcomes of runs that are not made again
 _SHOWN_CHARS = 40
 
 
