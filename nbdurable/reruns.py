@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from nbdurable.entries import Entry, MessageEntry, kind_of
@@ -14,7 +14,7 @@ from nbdurable.models import resolve_model
 from nbdurable.models.base import Model
 from nbdurable.models.params import RECORDED
 from nbdurable.settings import Settings
-from nbdurable.stored import RunEnd, RunRecord, StoredEntry
+from nbdurable.stored import Context, RunEnd, RunRecord, StoredEntry
 from nbdurable.tools import Tool
 
 
@@ -122,13 +122,8 @@ def recorded_settings(
             stacklevel=3,
         )
     system, tools = _recorded_context(image, settings, record, with_tools)
-    unrecorded = _unrecorded(settings.params)
-    return replace(
-        settings,
-        model=_recorded_model(settings, record.model),
-        system=system,
-        tools=tools,
-        params={**unrecorded, **json.loads(record.params_json)},
+    return as_recorded(
+        settings, model=record.model, system=system, tools=tools, params_json=record.params_json
     )
 
 
@@ -149,16 +144,43 @@ def _recorded_context(
         return settings.system, settings.tools
     if not with_tools:
         return context.system, ()
+    what = f"run {record.id}"
+    return context.system, own_tools(settings, context, what, "the session with it, or give tools=")
+
+
+def own_tools(settings: Settings, context: Context, what: str, remedy: str) -> tuple[Tool, ...]:
+    """Return a handle's tools of the names that a context records.
+
+    Raises
+    ------
+    RunError
+        One is not among them; the text names it, `what` recorded it, and what to open.
+    """
     names = [spec["name"] for spec in json.loads(context.tools_json)]
     mine = {tool.name: tool for tool in settings.tools}
     missing = [name for name in names if name not in mine]
     if missing:
         raise RunError(
-            f"tool {missing[0]!r} of run {record.id} is not among this handle's tools "
-            f"({', '.join(mine) or 'none'}); open the session with it, or give tools="
+            f"tool {missing[0]!r} of {what} is not among this handle's tools "
+            f"({', '.join(mine) or 'none'}); open {remedy}"
         )
-    return context.system, tuple(mine[name] for name in names)
+    return tuple(mine[name] for name in names)
 
 
-def _unrecorded(params: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in params.items() if name not in RECORDED}
+def as_recorded(
+    settings: Settings,
+    *,
+    model: str | None,
+    system: str | None,
+    tools: tuple[Tool, ...],
+    params_json: str,
+) -> Settings:
+    """Return settings with what is recorded in their place; unrecorded parameters stay (B42)."""
+    unrecorded = {name: value for name, value in settings.params.items() if name not in RECORDED}
+    return replace(
+        settings,
+        model=_recorded_model(settings, model),
+        system=system,
+        tools=tools,
+        params={**unrecorded, **json.loads(params_json)},
+    )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nbdurable.entries import Entry
@@ -15,9 +14,8 @@ from nbdurable.explore.draft import Draft, said
 from nbdurable.explore.plan import Plan, Spec, difference
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf, Loaded
-from nbdurable.models import resolve_model
-from nbdurable.models.params import RECORDED
 from nbdurable.replay.record import place
+from nbdurable.reruns import as_recorded, own_tools
 from nbdurable.settings import Settings
 from nbdurable.stored import ExperimentRecord
 
@@ -172,22 +170,12 @@ def settings_of(image: Loaded, spec: Spec, base: Settings) -> Settings:
         A recorded tool is not among the handle's; the text names it.
     """
     context = image.store.load_context(spec.context)
-    names = [tool["name"] for tool in json.loads(context.tools_json)]
-    mine = {tool.name: tool for tool in base.tools}
-    missing = [name for name in names if name not in mine]
-    if missing:
-        raise RunError(
-            f"tool {missing[0]!r} of the experiment is not among this handle's tools "
-            f"({', '.join(mine) or 'none'}); open the session with it"
-        )
-    unrecorded = {name: value for name, value in base.params.items() if name not in RECORDED}
-    is_own = spec.model == base.model.name
-    return replace(
+    return as_recorded(
         base,
-        model=base.model if is_own else resolve_model(spec.model),
+        model=spec.model,
         system=context.system,
-        tools=tuple(mine[name] for name in names),
-        params={**unrecorded, **json.loads(spec.params_json)},
+        tools=own_tools(base, context, "the experiment", "the session with it"),
+        params_json=spec.params_json,
     )
 
 
