@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from nbdurable.errors import StoreError, shown
+from nbdurable.frozen import maker
 from nbdurable.stored import (
     Annotation,
     Context,
@@ -200,17 +201,18 @@ class Reader:
         raise AssertionError("unreachable")
 
 
-def _maker(record: Callable[..., T], table: str) -> Callable[[Sequence[Any]], T]:
-    names = FIELDS[table]
-    return lambda row: record(**dict(zip(names, row, strict=True)))
+def _by_row(record: type[T]) -> Callable[[Sequence[Any]], T]:
+    """Return a function that makes a record of a row, whose columns stand in its fields' order."""
+    make = maker(record)
+    return lambda row: make(*row)
 
 
-_session = _maker(SessionRecord, "sessions")
-_end = _maker(RunEnd, "run_ends")
-_move = _maker(Move, "moves")
-_context = _maker(Context, "contexts")
-_annotation = _maker(Annotation, "annotations")
-_experiment = _maker(ExperimentRecord, "experiments")
+_session = _by_row(SessionRecord)
+_end = _by_row(RunEnd)
+_move = _by_row(Move)
+_context = _by_row(Context)
+_annotation = _by_row(Annotation)
+_experiment = _by_row(ExperimentRecord)
 
 
 def _run(row: Sequence[Any]) -> RunRecord:
