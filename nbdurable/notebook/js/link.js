@@ -103,6 +103,7 @@ export class Link {
 
   close() {
     this.model.off("msg:custom", this.receive);
+    this.model.send({ type: "bye", view: this.name });
     for (const waiting of this.waiting.values()) waiting.timers.forEach(clearTimeout);
     this.waiting.clear();
   }
