@@ -134,7 +134,8 @@ class Following:
                 asked = {"id": name, "run": self.run.run_id, "tool": tool, "text": question.text}
                 self.questions[name] = asked
                 yield {"op": "question", **asked}
-            elif not question.is_open and self.questions.pop(name, None):
+            elif not question.is_open and name in self.questions:
+                del self.questions[name]
                 yield {"op": "answered", "id": name}
 
     def failure(self) -> tuple[str | None, str]:
