@@ -16,6 +16,8 @@
  * @property {Set<number>} entries entries with other facts or marks
  * @property {Set<string>} runs live rows with other facts or text
  * @property {boolean} rest whether the head, an experiment, a question or the notice changed
+ * @property {number[]} added entries that came
+ * @property {{ run: string, parent: number }[]} ended runs that ended, and where
  * @property {boolean} lost whether a change did not fit, so that the whole state is needed
  */
 
@@ -141,8 +143,7 @@ export class Store {
 
   /** @param {any[]} ops @returns {Changed} */
   apply(ops) {
-    /** @type {Changed} */
-    const changed = { shape: false, entries: new Set(), runs: new Set(), rest: false, lost: false };
+    const changed = nothing();
     for (const op of ops) {
       const change = CHANGES[op.op];
       if (change) change(this, op, changed);
@@ -193,6 +194,26 @@ function numbered(items) {
   return new Map(Object.entries(items ?? {}).map(([n, item]) => [Number(n), item]));
 }
 
+/** @returns {Changed} */
+export function nothing() {
+  return { shape: false, entries: new Set(), runs: new Set(), rest: false, added: [], ended: [], lost: false };
+}
+
+/** @param {Changed} changed */
+export function hasChanges({ shape, entries, runs, rest }) {
+  return shape || rest || entries.size > 0 || runs.size > 0;
+}
+
+/** Add changes to earlier ones. @param {Changed} into @param {Changed} changed */
+export function merge(into, changed) {
+  into.shape ||= changed.shape;
+  into.rest ||= changed.rest;
+  into.added.push(...changed.added);
+  into.ended.push(...changed.ended);
+  changed.entries.forEach((n) => into.entries.add(n));
+  changed.runs.forEach((run) => into.runs.add(run));
+}
+
 // -- one change each ---------------------------------------------------------------------------
 
 /** @type {Record<string, (store: Store, op: any, changed: Changed) => void>} */
@@ -204,6 +225,7 @@ const CHANGES = {
     if (op.preview !== undefined) store.previews.set(op.n, op.preview);
     if (op.n >= store.first.length) store.link();
     else store.hang(op.n);
+    changed.added.push(op.n);
     changed.shape = true;
   },
   set(store, op, changed) {
@@ -262,8 +284,11 @@ const CHANGES = {
     changed.runs.add(op.run);
   },
   end(store, op, changed) {
-    if (store.live.delete(op.run)) changed.shape = true;
-    changed.runs.add(op.run);
+    const row = store.live.get(op.run);
+    if (!row) return;
+    store.live.delete(op.run);
+    changed.ended.push({ run: op.run, parent: row.parent });
+    changed.shape = true;
   },
   question(store, op, changed) {
     const { op: _, ...question } = op;
