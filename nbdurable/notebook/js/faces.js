@@ -121,7 +121,7 @@ export function faceOfExperiment(store, lines, line, group) {
   if (state === "stopped") chips.push({ text: "stopped", kind: "plain" });
   return {
     name: lines.name(line), ordinal: "", text, isPending: false, shape: "experiment", role: "experiment", isOn: false,
-    isLive: state === "running", hasCaret: false, chips, sibling: null, model: going, figures: ["", costText(cost_usd), ""],
+    isLive: state === "running", hasCaret: false, chips, sibling: null, model: "", figures: [going, costText(cost_usd), ""],
     said: ["experiment", text, going, ...chips.map((chip) => chip.text)].join(", "),
   };
 }

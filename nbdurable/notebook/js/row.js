@@ -48,7 +48,7 @@ export class Row {
   draw(face, place) {
     const { root } = this;
     setAttr(root, "id", place.id);
-    setAttr(root, "class", ["nbd-row", `nbd-is-${face.shape}`, face.isOn ? "nbd-on" : "nbd-off", face.isLive && "nbd-live", place.isSelected && "nbd-selected", place.isPinned && "nbd-pinned"].filter(Boolean).join(" "));
+    setAttr(root, "class", ["nbd-row", `nbd-is-${face.shape}`, face.isOn ? "nbd-on" : "nbd-off", face.isLive && "nbd-live", face.hasCaret && "nbd-writes", place.isSelected && "nbd-selected", place.isPinned && "nbd-pinned"].filter(Boolean).join(" "));
     setAttr(root, "aria-level", place.level);
     setAttr(root, "aria-posinset", place.place);
     setAttr(root, "aria-setsize", place.of);
@@ -71,7 +71,10 @@ export class Row {
   /** Write only what changes while a run grows. @param {Face} face */
   write(face) {
     if (this.words.data !== face.text) this.words.data = face.text;
-    if (this.caret.hidden === face.hasCaret) this.caret.hidden = !face.hasCaret;
+    if (this.caret.hidden === face.hasCaret) {
+      this.caret.hidden = !face.hasCaret;
+      this.root.classList.toggle("nbd-writes", face.hasCaret);
+    }
     setText(this.model, face.model);
     this.figures.forEach((figure, at) => setText(figure, face.figures[at]));
   }

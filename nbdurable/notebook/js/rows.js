@@ -26,6 +26,7 @@ const TALLEST_PX = 33_000_000; // browsers cut elements off a little above
 const WIDEST_RAILS = 0.38;
 const LANE_PX = 16;
 const CHAR_PX = 6.6;
+const EDGE_PX = 4; // room above the first row and below the last
 
 export class Rows {
   /** @param {Host} host */
@@ -72,7 +73,7 @@ export class Rows {
     const anchor = before.length > top ? before.key[top] : 0;
     const isEntry = before.length > top && before.entryAt(top) > 0;
     this.lines = lines;
-    this.spacer.style.height = `${Math.min(lines.length * ROW_PX, TALLEST_PX)}px`;
+    this.spacer.style.height = `${Math.min(lines.length * ROW_PX + 2 * EDGE_PX, TALLEST_PX)}px`;
     this.pathEnd = lines.ofEntry(this.host.store.leaf);
     if (this.pathEnd < 0) for (let line = 0; line < lines.length; line++) if (this.isOn(line)) this.pathEnd = line;
     const next = this.pathEnd + 1;
@@ -92,16 +93,16 @@ export class Rows {
 
   /** Whether a line is in sight, whole. @param {number} line */
   inSight(line) {
-    const top = line * ROW_PX - this.root.scrollTop;
+    const top = EDGE_PX + line * ROW_PX - this.root.scrollTop;
     return line >= 0 && top >= 0 && top + ROW_PX <= this.height + 1;
   }
 
   /** Scroll as little as brings a line in sight. @param {number} line */
   reveal(line) {
     if (line < 0) return;
-    const top = line * ROW_PX, { scrollTop } = this.root;
+    const top = line * ROW_PX, bottom = top + ROW_PX + 2 * EDGE_PX, { scrollTop } = this.root;
     if (top < scrollTop) this.root.scrollTop = top;
-    else if (top + ROW_PX > scrollTop + this.height) this.root.scrollTop = top + ROW_PX - this.height;
+    else if (bottom > scrollTop + this.height) this.root.scrollTop = bottom - this.height;
     this.draw();
   }
 
@@ -124,7 +125,7 @@ export class Rows {
         row.root.remove();
         this.spare.push(row);
       }
-    this.window.style.transform = `translateY(${from * ROW_PX}px)`;
+    this.window.style.transform = `translateY(${EDGE_PX + from * ROW_PX}px)`;
     let cursor = this.window.firstChild;
     names.forEach((name, at) => {
       const row = this.rows.get(name) ?? this.spare.pop() ?? new Row((told, what, detail, anchor) => this.host.tell(what, told.line, detail, anchor));

@@ -107,11 +107,11 @@ export class Store {
     return found;
   }
 
-  /** The entries it stands beside, itself among them, oldest first. @param {number} n @returns {number[]} */
+  /** The entries it stands beside, itself among them, oldest first; those of an experiment are by themselves. @param {number} n @returns {number[]} */
   siblings(n) {
     if (this.flags(n) & FLAG.orphan) return [n];
-    const found = this.children(this.parent(n));
-    return this.parent(n) ? found : found.filter((at) => !(this.flags(at) & FLAG.orphan));
+    const parent = this.parent(n), exp = this.exp(n);
+    return this.children(parent).filter((at) => this.exp(at) === exp && !(this.flags(at) & FLAG.orphan));
   }
 
   /** Whether it lies on the way to the leaf. @param {number} n */
