@@ -2,7 +2,7 @@
 /** The line above the tree: whose it is, how much, what is shown of it. */
 
 import { el, setAttr, setText } from "./dom.js";
-import { costText, counted, oneLine } from "./faces.js";
+import { usdText, countOf, oneLine } from "./figures.js";
 
 /** @typedef {"all" | "turns" | "marked"} Filter */
 /** @typedef {{ onFind(text: string, isSure: boolean): void, onFilter(filter: Filter): void, onWhole(): void, onCompare(): void, onHelp(): void }} Handlers */
@@ -38,10 +38,10 @@ export class Bar {
     const title = oneLine(session);
     setText(this.title, title);
     setAttr(this.title, "title", title);
-    setText(this.facts, [counted(Math.max(entries, store.count), "entry", "entries"), counted(branches, "branch", "branches"), costText(cost_usd), is_closed && "closed", replay && "replay only"].filter(Boolean).join(" · "));
+    setText(this.facts, [countOf(Math.max(entries, store.count), "entry", "entries"), countOf(branches, "branch", "branches"), usdText(cost_usd), is_closed && "closed", replay && "replay only"].filter(Boolean).join(" · "));
     if (this.filter.value !== filter) this.filter.value = filter;
     if (found === null && this.found.textContent) this.clear();
-    setText(this.found, found === null ? "" : `${counted(found, "entry", "entries")} found`);
+    setText(this.found, found === null ? "" : `${countOf(found, "entry", "entries")} found`);
     this.whole.hidden = zoom === 0;
     setText(this.whole, zoom ? `Below #${zoom} ×` : "");
     setText(this.compare, pins ? `Compare (${pins})` : "Compare");

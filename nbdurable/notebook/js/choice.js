@@ -45,7 +45,7 @@ export class Choice {
   keep() {
     const { store, found, filter } = this;
     if (!found && filter === "all") return null;
-    return (n) => (!found || found.has(n)) && (filter === "all" || (filter === "marked" ? store.marks.has(n) : store.role(n) === "user" && !(store.flags(n) & FLAG.meta)));
+    return (n) => (!found || found.has(n)) && (filter === "all" || (filter === "marked" ? store.marks(n) !== null : store.role(n) === "user" && !(store.flags(n) & FLAG.meta)));
   }
 
   /** Choose a line and bring it in sight. @param {number} line */
@@ -107,7 +107,7 @@ export class Choice {
 
   /** Choose the sibling before (-1) or after (1) an entry. @param {number} n @param {number} step */
   sibling(n, step) {
-    const around = this.store.siblings(n);
+    const around = this.store.siblingsOf(n);
     const next = around[(around.indexOf(n) + step + around.length) % around.length];
     if (next !== n) this.chooseEntry(next);
   }
@@ -132,7 +132,7 @@ export class Choice {
       if (line >= 0) return this.choose(line);
     }
     const ended = changed.ended.find(({ run }) => run === view.selectedRun);
-    if (ended) return this.chooseEntry(changed.added.findLast((n) => store.parent(n) === ended.parent) ?? (ended.parent || store.leaf));
+    if (ended) return this.chooseEntry(changed.added.findLast((n) => store.parentOf(n) === ended.parent) ?? (ended.parent || store.leaf));
     if (wasFollowing) {
       for (const row of store.live.values())
         if (row.parent === store.leaf && row.exp < 0 && this.lines.ofRun(row.run) >= 0) return this.choose(this.lines.ofRun(row.run));

@@ -1,6 +1,7 @@
 // @ts-check
 /** What a row says: its words, chips and figures, without the page. */
 
+import { countOf, durationText, oneLine, tokensText, usdText } from "./figures.js";
 import { FLAG } from "./store.js";
 import { BIT } from "./lines.js";
 import { shapeOf } from "./rails.js";
@@ -19,35 +20,8 @@ import { shapeOf } from "./rails.js";
 
 const TAIL_CHARS = 400;
 
-/** @param {number | null} value */
-export function tokensText(value) {
-  return value === null ? "" : value < 10_000 ? String(value) : value < 1e6 ? `${Math.round(value / 1e3)}k` : `${(value / 1e6).toFixed(1)}M`;
-}
-
-/** @param {number | null} value US dollars */
-export function costText(value) {
-  if (value === null) return "";
-  if (value === 0) return "$0";
-  return value < 0.00005 ? "<$0.0001" : value < 1 ? `$${value.toFixed(4)}` : `$${value.toFixed(2)}`;
-}
-
-/** @param {number | null} value */
-export function secondsText(value) {
-  if (value === null) return "";
-  if (value < 60) return `${value < 10 ? value.toFixed(1) : Math.round(value)} s`;
-  const minutes = Math.floor(value / 60);
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-}
-
-/** @param {number} count @param {string} one @param {string} [many] */
-export function counted(count, one, many = `${one}s`) {
-  return `${count.toLocaleString("en-US")} ${count === 1 ? one : many}`;
-}
-
-/** Text in one line. @param {string} text */
-export function oneLine(text) {
-  return text.replace(/\s+/g, " ").trim();
-}
+/** @type {import("./store.js").Marks} */
+const UNMARKED = { labels: [], ratings: [], preferred: false };
 
 /** The end of a text that still grows, in one line of about `chars`. @param {string} text @param {number} chars */
 export function tailOf(text, chars) {
@@ -58,8 +32,8 @@ export function tailOf(text, chars) {
 
 /** What an entry's row says. @param {Store} store @param {Lines} lines @param {number} line @param {number} n @returns {Face} */
 export function faceOfEntry(store, lines, line, n) {
-  const flags = store.flags(n), role = store.role(n), preview = store.preview(n), note = store.notes.get(n);
-  const around = store.siblings(n);
+  const flags = store.flags(n), role = store.role(n), preview = store.preview(n), note = store.note(n);
+  const around = store.siblingsOf(n);
   const chips = chipsOf(store, n, flags);
   const text = oneLine(preview ?? "") || (note ? oneLine(note) : preview === undefined ? "" : flags & FLAG.calls ? "calls tools" : "no text");
   if (lines.is(line, BIT.folded)) chips.unshift({ text: `+${hiddenBelow(store, lines, line, n)}`, kind: "plain", title: "entries folded away" });
@@ -68,7 +42,7 @@ export function faceOfEntry(store, lines, line, n) {
     shape: shapeOf(role), role, isOn: store.onPath(n), isLive: false, hasCaret: false, chips,
     sibling: around.length > 1 ? { at: around.indexOf(n) + 1, of: around.length } : null,
     model: store.model(n) ?? "",
-    figures: [tokensText(store.tokens(n)), costText(store.cost(n)), secondsText(store.seconds(n))],
+    figures: [tokensText(store.tokens(n)), usdText(store.cost(n)), durationText(store.seconds(n))],
     said: [`${n}, ${role}`, text, ...chips.map((chip) => chip.text), store.onPath(n) ? "" : "not on the active path"].filter(Boolean).join(", "),
   };
 }
@@ -77,10 +51,10 @@ export function faceOfEntry(store, lines, line, n) {
 function chipsOf(store, n, flags) {
   /** @type {Chip[]} */
   const chips = [];
-  const { labels, ratings, preferred } = store.marksOf(n), note = store.notes.get(n);
-  if (flags & FLAG.error) chips.push({ text: "error", kind: "bad", title: note });
-  else if (flags & FLAG.aborted) chips.push({ text: "stopped", kind: "bad", title: note });
-  else if (flags & FLAG.resultError) chips.push({ text: "failed", kind: "bad", title: note });
+  const { labels, ratings, preferred } = store.marks(n) ?? UNMARKED, note = store.note(n);
+  if (flags & FLAG.error) chips.push({ text: "error", kind: "bad", title: note ?? undefined });
+  else if (flags & FLAG.aborted) chips.push({ text: "stopped", kind: "bad", title: note ?? undefined });
+  else if (flags & FLAG.resultError) chips.push({ text: "failed", kind: "bad", title: note ?? undefined });
   if (flags & FLAG.orphan) chips.push({ text: "parent missing", kind: "bad" });
   for (const label of labels.slice(0, 2)) chips.push({ text: oneLine(label), kind: "label", title: label });
   if (preferred) chips.push({ text: "preferred", kind: "label" });
@@ -102,7 +76,7 @@ function scoreText(score) {
 export function hiddenBelow(store, lines, line, n) {
   const isHead = lines.is(line, BIT.side);
   const main = isHead || !lines.is(line, BIT.goesOn) ? 0 : lines.entryAt(line + 1);
-  const stack = store.children(n).filter((child) => child !== main);
+  const stack = store.childrenOf(n).filter((child) => child !== main);
   let hidden = 0;
   while (stack.length) {
     hidden++;
@@ -115,13 +89,13 @@ export function hiddenBelow(store, lines, line, n) {
 export function faceOfExperiment(store, lines, line, group) {
   const { name, runs, done, failed, cost_usd, state, axes } = store.experiments[group.exp];
   const text = [oneLine(name) || "experiment", axes.length ? axes.map(oneLine).join(" × ") : ""].filter(Boolean).join(" · ");
-  const going = state === "running" ? `${done + failed} of ${runs}` : counted(runs, "run");
+  const going = state === "running" ? `${done + failed} of ${runs}` : countOf(runs, "run");
   /** @type {Chip[]} */
   const chips = failed ? [{ text: `${failed} failed`, kind: "bad" }] : [];
   if (state === "stopped") chips.push({ text: "stopped", kind: "plain" });
   return {
     name: lines.name(line), ordinal: "", text, isPending: false, shape: "experiment", role: "experiment", isOn: false,
-    isLive: state === "running", hasCaret: false, chips, sibling: null, model: "", figures: [going, costText(cost_usd), ""],
+    isLive: state === "running", hasCaret: false, chips, sibling: null, model: "", figures: [going, usdText(cost_usd), ""],
     said: ["experiment", text, going, ...chips.map((chip) => chip.text)].join(", "),
   };
 }
@@ -146,7 +120,7 @@ export function faceOfRun(row, pace, chars) {
   return {
     name: row.run, ordinal: "", text, isPending: false, shape: "assistant", role: "assistant", isOn: !isFailed, isLive: true,
     hasCaret: !isFailed && row.state === "streaming", chips, sibling: null, model: row.model ?? "",
-    figures: [row.state === "streaming" ? rate : "", costText(row.cost_usd), row.ttft === null ? "" : `${row.ttft.toFixed(2)} s`],
+    figures: [row.state === "streaming" ? rate : "", usdText(row.cost_usd), row.ttft === null ? "" : `${row.ttft.toFixed(2)} s`],
     said: `answer that still grows, ${stage || "writing"}`,
   };
 }

@@ -8,7 +8,7 @@ import { BIT } from "./lines.js";
 /** @typedef {{ key: string, ctrlKey: boolean, metaKey: boolean, altKey: boolean, shiftKey: boolean }} Key */
 
 /** What `?` lists beside the actions. */
-export const TREE_KEYS = [
+export const ROW_KEYS = [
   ["↑ ↓", "row above, row below"],
   ["←", "fold, or go to what it hangs under"],
   ["→", "unfold, or go to the first below"],

@@ -2,7 +2,7 @@
 /** One row of the tree: elements made once, changed only where what they say is another. */
 
 import { el, setAttr, setText } from "./dom.js";
-import { counted } from "./faces.js";
+import { countOf } from "./figures.js";
 import { drawRail } from "./rails.js";
 
 /** @typedef {import("./faces.js").Face} Face */
@@ -93,7 +93,7 @@ export class Row {
     this.switcher.hidden = sibling === null;
     if (sibling === null) return;
     setText(this.counter, `${sibling.at} / ${sibling.of}`);
-    setAttr(this.switcher, "title", `answer ${sibling.at} of ${counted(sibling.of, "sibling")}`);
+    setAttr(this.switcher, "title", `answer ${sibling.at} of ${countOf(sibling.of, "sibling")}`);
   }
 
   /** @param {Place} place */

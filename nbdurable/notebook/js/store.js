@@ -23,8 +23,6 @@
 
 export const FLAG = { meta: 1, error: 2, aborted: 4, calls: 8, orphan: 16, human: 32, resultError: 64 };
 
-/** @type {Marks} */
-const UNMARKED = Object.freeze({ labels: [], ratings: [], preferred: false });
 const COLUMNS = ["parent", "role", "flags", "model", "tokens", "cost", "seconds", "at", "exp"];
 const LIVE = { parent: 0, model: null, exp: -1, state: "waiting", text: "", thinking: false, ttft: null, started: 0, tokens: null, cost_usd: null, note: "" };
 const HEAD = { session: "", store: "", model: null, params: {}, system: null, leaf: 0, models: [], entries: 0, branches: 0, cost_usd: null, tools: [], is_closed: false, replay: false };
@@ -55,15 +53,15 @@ export class Store {
     /** @type {Experiment[]} */
     this.experiments = body.experiments ?? [];
     /** @type {Map<number, Marks>} */
-    this.marks = numbered(body.marks);
+    this.marked = numbered(body.marks);
     /** @type {Map<number, string>} */
     this.notes = numbered(body.notes);
     /** @type {Map<number, string>} */
     this.previews = numbered(body.previews);
     /** @type {Map<string, Live>} */
     this.live = new Map((body.live ?? []).map((/** @type {Live} */ row) => [row.run, { ...LIVE, ...row }]));
-    /** @type {Question[]} */
-    this.questions = body.questions ?? [];
+    /** @type {Map<string, Question>} */
+    this.questions = new Map((body.questions ?? []).map((/** @type {Question} */ question) => [question.id, question]));
     /** @type {string | null} */
     this.notice = body.notice ?? null;
     this.link();
@@ -76,7 +74,7 @@ export class Store {
   /** @param {number} n */
   has(n) { return n >= 1 && n <= this.count; }
   /** @param {number} n @returns {number} */
-  parent(n) { return this.has(n) ? this.parents[n] : 0; }
+  parentOf(n) { return this.has(n) ? this.parents[n] : 0; }
   /** @param {number} n @returns {string} */
   role(n) { return this.roles[this.columns.role[n - 1]] ?? "entry"; }
   /** @param {number} n @returns {number} */
@@ -95,23 +93,25 @@ export class Store {
   exp(n) { return this.columns.exp[n - 1] ?? -1; }
   /** Its first words; undefined when they were not sent yet. @param {number} n */
   preview(n) { return this.previews.get(n); }
-  /** @param {number} n @returns {Marks} */
-  marksOf(n) { return this.marks.get(n) ?? UNMARKED; }
+  /** Its labels and ratings; null when it has none. @param {number} n @returns {Marks | null} */
+  marks(n) { return this.marked.get(n) ?? null; }
+  /** What went wrong with it. @param {number} n @returns {string | null} */
+  note(n) { return this.notes.get(n) ?? null; }
 
   // -- places ----------------------------------------------------------------------------------
 
   /** Its children, oldest first. @param {number} n @returns {number[]} */
-  children(n) {
+  childrenOf(n) {
     const found = [];
     for (let at = this.first[n]; at; at = this.next[at]) found.push(at);
     return found;
   }
 
   /** The entries it stands beside, itself among them, oldest first; those of an experiment are by themselves. @param {number} n @returns {number[]} */
-  siblings(n) {
+  siblingsOf(n) {
     if (this.flags(n) & FLAG.orphan) return [n];
-    const parent = this.parent(n), exp = this.exp(n);
-    return this.children(parent).filter((at) => this.exp(at) === exp && !(this.flags(at) & FLAG.orphan));
+    const parent = this.parentOf(n), exp = this.exp(n);
+    return this.childrenOf(parent).filter((at) => this.exp(at) === exp && !(this.flags(at) & FLAG.orphan));
   }
 
   /** Whether it lies on the way to the leaf. @param {number} n */
@@ -127,7 +127,7 @@ export class Store {
   /** The last entry of the branch that goes on below: the active one, else the newest. @param {number} n */
   end(n) {
     for (let at = n; ; ) {
-      const below = this.children(at);
+      const below = this.childrenOf(at);
       if (!below.length) return at;
       at = below.find((child) => this.onPath(child)) ?? below[below.length - 1];
     }
@@ -238,8 +238,8 @@ const CHANGES = {
   },
   marks(store, op, changed) {
     const { labels = [], ratings = [], preferred = false } = op;
-    if (labels.length || ratings.length || preferred) store.marks.set(op.n, { labels, ratings, preferred });
-    else store.marks.delete(op.n);
+    if (labels.length || ratings.length || preferred) store.marked.set(op.n, { labels, ratings, preferred });
+    else store.marked.delete(op.n);
     changed.entries.add(op.n);
   },
   note(store, op, changed) {
@@ -292,11 +292,11 @@ const CHANGES = {
   },
   question(store, op, changed) {
     const { op: _, ...question } = op;
-    store.questions = [...store.questions.filter((at) => at.id !== op.id), question];
+    store.questions.set(op.id, question);
     changed.rest = true;
   },
   answered(store, op, changed) {
-    store.questions = store.questions.filter((at) => at.id !== op.id);
+    store.questions.delete(op.id);
     changed.rest = true;
   },
   notice(store, op, changed) {

@@ -6,7 +6,7 @@ import { Bar } from "./bar.js";
 import { Choice } from "./choice.js";
 import { createComposer } from "./composer.js";
 import { el, forwardToHost, oncePerFrame, put, setText } from "./dom.js";
-import { counted, oneLine } from "./faces.js";
+import { countOf, oneLine } from "./figures.js";
 import { TypeAhead, stepOf } from "./keys.js";
 import { Link } from "./link.js";
 import { memoryKey, recall, remember } from "./memory.js";
@@ -206,7 +206,7 @@ class TreeView {
   /** The buttons of the chosen row. @param {number} line @returns {import("./row.js").Button[]} */
   buttons(line) {
     const { lines } = this.choice, n = lines.entryAt(line), group = lines.groupAt(line);
-    if (n) return [...this.actions.list(n).filter((action) => action.isPrimary), { name: "more", label: "⋯", key: "" }];
+    if (n) return this.actions.list(n).filter((action) => action.isPrimary);
     if (group) return group.tops.length > 1 ? [{ name: "compare", label: "Compare", key: "" }] : [];
     return [{ name: "cancel", label: "Stop", key: "" }];
   }
@@ -280,7 +280,7 @@ class TreeView {
     if (search !== this.searches) return;
     choice.found = found;
     this.reshape();
-    if (found) view.say(`${counted(found.size, "entry", "entries")} found`);
+    if (found) view.say(`${countOf(found.size, "entry", "entries")} found`);
     if (!isSure) return;
     if (choice.line < 0) choice.choose(0);
     view.focus();
