@@ -36,11 +36,11 @@ import { Store, hasChanges, merge, nothing } from "./store.js";
 /** @typedef {{ link: Link, store: Store, view: View }} Context */
 
 const SAID_MS = 6_000;
-const SILENT_MS = 4_000;
+const UNHEARD_MS = 4_000;
 const TICK_MS = 500;
 const KEPT_AFTER_MS = 300;
 const COMPARED_AT_ONCE = 6;
-const SILENT = "The kernel does not answer. Run the cell again for the live tree.";
+const UNHEARD = "The kernel does not answer. Run the cell again for the live tree.";
 
 let made = 0;
 
@@ -87,7 +87,7 @@ class TreeView {
     this.main = el("div", { class: "nbd-main", hidden: true }, this.bar.root, this.body, this.composer.root);
     this.overlay = new Overlay(this);
     put(this.root, this.hider, this.notice, this.main, this.overlay.root);
-    this.silent = setTimeout(() => this.notify(SILENT), SILENT_MS);
+    this.silent = setTimeout(() => this.notify(UNHEARD), UNHEARD_MS);
     this.tick = setInterval(() => { if (this.store.live.size) this.rows.drawRuns(this.store.live.keys()); }, TICK_MS);
     this.saidFor = 0;
     this.listen(host);
