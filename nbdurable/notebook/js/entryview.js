@@ -11,11 +11,11 @@ export function entryParts(context, n, detail, showAll) {
   const { store, view } = context;
   const select = (/** @type {number} */ other) => view.select(other);
   const parts = [];
+  const error = detail.error || store.note(n);
+  if (error) parts.push(troublePart(context, n, String(error))); // first: a long text would hide it
   if (detail.system) parts.push(foldedPart("system prompt", longText(detail.system)));
   parts.push(...(detail.blocks ?? []).map((/** @type {any} */ block) => blockToDom(block, select)));
   if (detail.hidden) parts.push(moreButton(String(detail.hidden).replace(/^…\s*/, ""), showAll));
-  const error = detail.error || store.note(n);
-  if (error) parts.push(troublePart(context, n, String(error)));
   if (!parts.length) parts.push(el("div", { class: "nbd-dim" }, "no text"));
   return parts;
 }
@@ -55,7 +55,7 @@ export function entryFacts(model, detail) {
   const { temperature, ...others } = detail?.params ?? {};
   const changed = Object.entries(others).map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`);
   const isT = temperature !== undefined && temperature !== null;
-  const author = detail?.author && detail.author !== "user" ? `by ${detail.author}` : "";
+  const author = detail?.author && detail.author !== detail.role ? `by ${detail.author}` : "";
   return [detail?.model || model, isT && `T ${temperature}`, ...changed, author, detail?.meta && "meta"].filter(Boolean).join(" · ");
 }
 
@@ -65,7 +65,7 @@ export function entryFigures(detail) {
   const tokens = tokensOf(detail.tokens);
   const stop = detail.stop_reason && !["stop", "tool_calls"].includes(detail.stop_reason) ? detail.stop_reason : "";
   const first = secondsText(detail.ttft);
-  return [tokens, costText(detail.cost_usd), first && `${first} to first`, secondsText(detail.seconds), stop].filter(Boolean).join("  ·  ");
+  return [tokens, costText(detail.cost_usd), first && `${first} to first`, secondsText(detail.seconds), stop].filter(Boolean).join(" · ");
 }
 
 /** @param {Record<string, number> | number | null | undefined} tokens by kind @returns {string} */

@@ -135,14 +135,15 @@ export function readFields(fields) {
 export function openForm(context, form, n, anchor) {
   const desk = deskOf(context);
   const foot = el("div", { class: "nbd-form-foot", role: "status" });
-  const node = el("form", { class: "nbd-form", novalidate: true, onsubmit, onkeydown });
+  const inner = el("form", { class: "nbd-form", novalidate: true, onsubmit, onkeydown });
+  const node = el("div", {}, inner);
   const buttons = form.orders.map((order, at) =>
     el("button", { type: at ? "button" : "submit", class: at ? "nbd-edge" : "nbd-key", onclick: at && (() => send(order)) }, order.label));
   const code = el("button", { class: "nbd-quiet", onclick: copyCode }, "Copy as code");
   const roots = Object.values(form.fields).map((field) => field.root);
   const lead = form.lead && el("p", { class: "nbd-lead" }, form.lead);
   const cancel = el("button", { class: "nbd-edge", onclick: () => float.close() }, "Cancel");
-  node.append(el("b", {}, form.title), ...(lead ? [lead] : []), ...roots, foot,
+  inner.append(el("b", {}, form.title), ...(lead ? [lead] : []), ...roots, foot,
     el("div", { class: "nbd-form-ends" }, code, el("span", { class: "nbd-gap" }), cancel, ...buttons.reverse()));
   if (form.hasEstimate) estimateAsTyped(context, form, node, foot);
   const float = desk.open(node, anchor, { label: form.title });

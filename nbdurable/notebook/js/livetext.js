@@ -62,6 +62,6 @@ export class LiveText {
   figures() {
     const { tokens, cost_usd: cost, ttft } = this.row;
     const first = secondsText(ttft);
-    return [tokens && `${tokens.toLocaleString("en")} tokens`, costText(cost), first && `${first} to first`].filter(Boolean).join("  ·  ");
+    return [tokens && `${tokens.toLocaleString("en")} tokens`, costText(cost), first && `${first} to first`].filter(Boolean).join(" · ");
   }
 }

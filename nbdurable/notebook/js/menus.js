@@ -12,10 +12,10 @@ import { deskOf, focused, textOf } from "./desk.js";
 /** The keys of the tree itself. */
 const TREE_KEYS = [
   ["↑ ↓", "go through the rows"],
-  ["→ ←", "open, close, go in, go out"],
+  ["→ ←", "open and close"],
   ["Home End", "first row, last row"],
   ["Enter", "go to the whole entry"],
-  ["Esc", "close a form, back to the tree"],
+  ["Esc", "close; back to the tree"],
   ["Ctrl ⏎", "run what is written"],
 ];
 
@@ -84,6 +84,6 @@ export function openHelp(context, actions) {
   const keys = [...TREE_KEYS, ...actions.map(({ key = "", long = "" }) => [key, long.replace("…", "")])];
   const rows = keys.flatMap(([key, does]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, does)]);
   const close = el("button", { class: "nbd-edge", onclick: () => float.close() }, "Close");
-  const node = el("div", { class: "nbd-help" }, el("b", {}, "Keys"), el("dl", { tabindex: 0, "aria-label": "Keys" }, ...rows), close);
+  const node = el("div", { class: "nbd-help" }, el("b", {}, "Keys"), el("dl", {}, ...rows), close);
   const float = deskOf(context).open(node, null, { label: "Keys" });
 }
