@@ -14,7 +14,7 @@ JS_TESTS = Path(__file__).with_name("js")
 MODULES = sorted(assets.JS.glob("*.js"))
 MARKUP = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser"
-    r"|\beval\b|new Function|srcdoc|fetch\(|XMLHttpRequest|WebSocket|import\("
+    r"|\beval\b|new Function|srcdoc|fetch\(|XMLHttpRequest|WebSocket|import\((?!\"\./)"
 )
 
 

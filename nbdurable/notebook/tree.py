@@ -32,7 +32,7 @@ class SessionTree(Bridge):
     """
 
     _esm = esm("tree.js")
-    _css = css("widget.css")
+    _css = css("widget.css", "tree.css", "pane.css")
 
     asks: ClassVar[dict[str, str]] = {
         name: name for name in "detail previews search estimate code request".split()
