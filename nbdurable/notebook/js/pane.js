@@ -51,14 +51,14 @@ export class Pane {
     this.title = el("b", {});
     this.facts = el("span", { class: "nbd-facts" });
     this.tabs = PANE_TABS.map(([name, label]) => el("button", { role: "tab", id: `${this.id}-${name}`, "aria-controls": this.id, onclick: () => this.choose(name) }, label));
-    const tabs = el("div", { class: "nbd-tabs", role: "tablist", "aria-label": "What to show", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) }, ...this.tabs);
+    this.tablist = el("div", { class: "nbd-tabs", role: "tablist", "aria-label": "What to show", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) }, ...this.tabs);
     this.marks = el("div", { class: "nbd-marks", hidden: true });
     this.body = el("div", { class: "nbd-pane-body", id: this.id, role: "tabpanel", tabindex: 0 });
     this.buttons = el("div", { class: "nbd-pane-acts", role: "group", "aria-label": "Actions" });
     this.figures = el("span", { class: "nbd-figures" });
     this.code = el("button", { class: "nbd-quiet", onclick: () => this.desk.actions?.run("copy_code", this.n, this.code) }, "Copy as code");
     this.root = el("section", { class: "nbd-pane", "aria-label": "Entry" },
-      el("div", { class: "nbd-pane-head" }, this.title, this.facts, el("span", { class: "nbd-gap" }), tabs),
+      el("div", { class: "nbd-pane-head" }, this.title, this.facts, el("span", { class: "nbd-gap" }), this.tablist),
       this.marks, this.body,
       el("div", { class: "nbd-pane-foot" }, this.buttons, el("div", { class: "nbd-foot-line" }, this.figures, el("span", { class: "nbd-gap" }), this.code)));
     this.root.addEventListener("keydown", (event) => this.press(event));
@@ -169,6 +169,7 @@ export class Pane {
     this.growing = new LiveText(row, (n) => this.context.view.select(n));
     this.marks.hidden = true;
     this.code.hidden = true;
+    this.tablist.hidden = true;
     setAttr(this.root, "aria-label", "The answer that is being written");
     this.body.replaceChildren(this.growing.root);
     this.body.scrollTop = this.body.scrollHeight;
@@ -262,6 +263,7 @@ export class Pane {
     setText(this.facts, n > 0 ? entryFacts(store.model(n), current) : "");
     setText(this.figures, entryFigures(current));
     this.code.hidden = n <= 0;
+    this.tablist.hidden = n <= 0;
     const chips = n > 0 ? markChips(store.marks(n)) : [];
     const text = chips.map((chip) => chip.textContent).join("\n");
     if (text !== this.marks.dataset.text) this.marks.replaceChildren(...chips);
