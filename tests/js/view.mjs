@@ -1,6 +1,8 @@
 /** A view as the tree makes it, with a session that tests write down, and the traps of the wild. */
 import { readFileSync } from "node:fs";
+import { after } from "node:test";
 import { FakeModel } from "./page.mjs";
+import { deskOf } from "../../nbdurable/notebook/js/desk.js";
 import { Link } from "../../nbdurable/notebook/js/link.js";
 
 const TRAPS = new URL("../data/text_traps.jsonl", import.meta.url);
@@ -31,6 +33,16 @@ export class FakeStore {
   siblingsOf(n) { return this.childrenOf(this.parentOf(n)); }
 }
 
+/** @type {any[]} */
+const contexts = [];
+// what was never answered would keep the process waiting
+after(() => {
+  for (const context of contexts) {
+    deskOf(context).close();
+    context.link.close();
+  }
+});
+
 /** A root with a tree that takes the focus, in the page, and all that the parts are given. */
 export function viewOf(document, store = new FakeStore()) {
   const model = new FakeModel();
@@ -53,7 +65,9 @@ export function viewOf(document, store = new FakeStore()) {
     isLive: (n) => [...store.live.values()].some((row) => row.parent === n),
     focus() { tree.focus(); },
   };
-  return { context: { link, store, view }, model, told, tree, root };
+  const context = { link, store, view };
+  contexts.push(context);
+  return { context, model, told, tree, root };
 }
 
 /** Answer the last thing a view asked for, and let it go on. */

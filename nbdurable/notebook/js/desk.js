@@ -56,6 +56,8 @@ export class Desk {
     this.float = null;
     /** @type {Set<Word>} */
     this.words = new Set();
+    /** @type {Set<any>} timers of what is not answered yet */
+    this.waits = new Set();
     /** @type {import("./pane.js").Pane | null} */
     this.pane = null;
     /** @type {import("./composer.js").Composer | null} */
@@ -93,6 +95,7 @@ export class Desk {
     this.busy.add(key);
     anchor?.setAttribute("aria-disabled", "true");
     const silent = setTimeout(() => word.set(SILENT_WORDS), SILENT_MS);
+    this.waits.add(silent);
     try {
       const body = await this.context.link.act(name, args, (stage) => word.set(STAGE_WORDS[stage]));
       word.close();
@@ -105,6 +108,7 @@ export class Desk {
       return { isDone: false, body: null };
     } finally {
       clearTimeout(silent);
+      this.waits.delete(silent);
       anchor?.removeAttribute("aria-disabled");
       this.context.view.changed();
     }
@@ -226,6 +230,7 @@ export class Desk {
   close() {
     this.float?.close();
     this.clearWords();
+    this.waits.forEach(clearTimeout);
     desks.delete(this.context);
   }
 }

@@ -70,21 +70,20 @@ export function modelField(names, value, { isHidden = false } = {}) {
     if (!own.hidden) own.focus();
   }
   offer();
-  const now = () => (select.value === OTHER_MODEL ? own.value.trim() : select.value);
+  const now = () => (own.hidden ? select.value : own.value.trim());
   const name = el("span", { class: isHidden ? "nbd-hidden" : "nbd-name" }, "Model");
   return {
     root: el("span", { class: "nbd-field" }, el("label", { class: "nbd-pair" }, name, select), own),
     input: select,
     read: () => (now() && now() !== usual ? now() : undefined),
-    problem: () => (select.value === OTHER_MODEL && !own.value.trim() ? "name the model, or choose one" : null),
+    problem: () => (!own.hidden && !own.value.trim() ? "name the model, or choose one" : null),
     set(given, chosen) {
       if (given.join("\n") === names.join("\n") && chosen === usual) return;
-      const kept = select.value !== usual && select.value !== OTHER_MODEL && given.includes(select.value) ? select.value : null;
-      const isOwnName = select.value === OTHER_MODEL;
+      const kept = select.value !== usual && given.includes(select.value) ? select.value : null;
       [names, usual] = [given, chosen];
       offer();
       if (kept) select.value = kept;
-      if (isOwnName) select.value = OTHER_MODEL;
+      if (!own.hidden) select.value = OTHER_MODEL;
     },
   };
 }
