@@ -9,9 +9,14 @@ import { copyButton } from "./clipboard.js";
 /** @typedef {string | [string, Record<string, unknown>, any[]]} MarkdownNode */
 
 const TAGS = new Set(
-  "p br h3 h4 h5 h6 ul ol li blockquote pre code span strong em del a table tr th td hr".split(" "),
+  (
+    "p br h3 h4 h5 h6 ul ol li blockquote pre code span strong em del a table tr th td hr " +
+    "div bdi b details summary"
+  ).split(" "),
 );
-const CLASSES = new Set(["nbd-lang", "nbd-img"]);
+const CLASSES = new Set(
+  "nbd-lang nbd-img nbd-dim nbd-note nbd-err nbd-think nbd-unit nbd-foot".split(" "),
+);
 const SCHEMES = new Set(["http:", "https:", "mailto:"]);
 const MAX_DEPTH = 60; // deeper than any the kernel makes; a longer chain would end in a stack error
 
