@@ -99,7 +99,7 @@ test("a call stands with its result, and leads to its entry", () => {
   const block = { type: "call", name: "look", arguments: '{"order": 1234, "full": true}', id: "c", result: { text: "found", is_error: false, seconds: 0.2, n: 8 } };
   const host = shown(blockToDom(block, (n) => gone.push(n)));
   assert.equal(host.querySelector(".nbd-call").textContent, "look(order=1234, full=true)");
-  assert.match(host.querySelector(".nbd-result").textContent, /0\.20 s#8found/);
+  assert.match(host.querySelector(".nbd-result").textContent, /0\.2 s#8found/);
   host.querySelector("button").click();
   assert.deepEqual(gone, [8]);
 });

@@ -30,7 +30,7 @@ test("an entry is shown with what it is, what it says and what it cost", async (
   await answer(model, "ask", SAID);
   assert.equal(pane.body.textContent, "It left.");
   assert.equal(pane.facts.textContent, "m1 · T 0.2 · top_p 1");
-  assert.equal(pane.figures.textContent, "10 → 5 tokens · $0.0021 · 0.42 s to first · 1.4 s");
+  assert.equal(pane.figures.textContent, "10 → 5 tokens · $0.0021 · 0.4 s to first · 1.4 s");
 });
 
 test("a late answer about another entry is passed over", async () => {
@@ -129,7 +129,7 @@ test("a run's text is added to what stands there, and the stored entry takes its
   pane.live(live({ text: "It left", tokens: 2, ttft: 0.42 }));
   assert.equal(body.querySelector(".nbd-plain").firstChild, grown);
   assert.equal(grown.data, "It left");
-  assert.equal(pane.figures.textContent, "2 tokens · 0.42 s to first");
+  assert.equal(pane.figures.textContent, "2 tokens · 0.4 s to first");
   pane.show(2);
   assert.equal(body.textContent, "It left");
   await answer(model, "ask", SAID);

@@ -54,15 +54,15 @@ export function viewOf(document, store = new FakeStore()) {
   tree.setAttribute("tabindex", "0");
   root.appendChild(tree);
   document.body.appendChild(root);
-  const told = { said: [], selected: [], compared: [] };
+  const told = { said: [], selected: [], compared: [], followed: [] };
   const view = {
     root, selected: 0, selectedRun: null, pins: new Set(),
     select(n) { told.selected.push(n); this.selected = n; },
     pin(n) { if (!this.pins.delete(n)) this.pins.add(n); },
     say(text) { told.said.push(text); },
-    changed() {}, zoom() {},
+    changed() {}, zoom() {}, follow(run) { told.followed.push(run); },
     compare(ns) { told.compared.push(ns); },
-    isLive: (n) => [...store.live.values()].some((row) => row.parent === n),
+    isLive: (n) => [...store.live.values()].some((row) => row.parent === n && row.state !== "error"),
     focus() { tree.focus(); },
   };
   const context = { link, store, view };

@@ -6,25 +6,8 @@
 import { el, setText } from "./dom.js";
 
 /**
- * @typedef {import("./tree.js").View} View
- * @typedef {import("./store.js").Live} Live
- * @typedef {{ labels: string[], ratings: { name: string, score: number | boolean, by?: string | null }[], preferred: boolean }} Marks
- * @typedef {{ id: string, run: string, tool: string, text: string }} Question
- * @typedef {object} Known  what the view's store tells
- * @property {any} head
- * @property {Map<string, Live>} live
- * @property {Map<string, Question>} [questions]
- * @property {number} count
- * @property {(n: number) => string} role
- * @property {(n: number) => number} parentOf
- * @property {(n: number) => number} flags
- * @property {(n: number) => string | null} model
- * @property {(n: number) => Marks | null | undefined} marks
- * @property {(n: number) => string | null | undefined} note
- * @property {(n: number) => string | null | undefined} preview
- * @property {(n: number) => number[]} childrenOf
- * @property {(n: number) => number[]} siblingsOf
- * @typedef {{ link: import("./link.js").Link, store: Known, view: View }} Context
+ * @typedef {import("./tree.js").Context} Context
+ * @typedef {import("./store.js").Question} Question
  * @typedef {{ isDone: boolean, body: any }} Outcome
  * @typedef {{ set(text: string): void, fail(text: string): void, close(): void }} Word
  * @typedef {{ label: string, isMenu?: boolean, back?: Element | null, onClose?: () => void }} FloatOptions
@@ -100,6 +83,7 @@ export class Desk {
       const body = await this.context.link.act(name, args, (stage) => word.set(STAGE_WORDS[stage]));
       word.close();
       if (done) this.context.view.say(done);
+      if (body?.run && name !== "sample") this.context.view.follow(body.run);
       setTimeout(() => this.busy.delete(key), HELD_MS);
       return { isDone: true, body };
     } catch (error) {

@@ -57,7 +57,7 @@ function rangeText(least, most, isWhole) {
 
 /** A choice of models, where any other name may be typed. @param {string[]} names @param {string} value @param {{ isHidden?: boolean }} [options] @returns {Field & { set(names: string[], value: string): void }} */
 export function modelField(names, value, { isHidden = false } = {}) {
-  const select = el("select", { class: "nbd-model", onchange: change });
+  const select = el("select", { class: "nbd-pick", onchange: change });
   const own = el("input", { type: "text", class: "nbd-wide", "aria-label": "Name of the model", placeholder: "name of the model", hidden: true, onkeydown: keepEditing });
   let usual = value;
   const offer = () => {

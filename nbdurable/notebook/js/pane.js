@@ -49,7 +49,7 @@ export class Pane {
     this.growing = null;
     this.id = `nbd-pane-${++panes}`;
     this.title = el("b", {});
-    this.facts = el("span", { class: "nbd-facts" });
+    this.facts = el("span", { class: "nbd-pane-facts" });
     this.tabs = PANE_TABS.map(([name, label]) => el("button", { role: "tab", id: `${this.id}-${name}`, "aria-controls": this.id, onclick: () => this.choose(name) }, label));
     this.tablist = el("div", { class: "nbd-tabs", role: "tablist", "aria-label": "What to show", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) }, ...this.tabs);
     this.marks = el("div", { class: "nbd-marks", hidden: true });
@@ -277,12 +277,14 @@ export class Pane {
     const { actions } = this.desk;
     const run = this.growing?.isRunning ? this.growing.run : null;
     const listed = this.growing || this.n <= 0 ? [] : (actions?.list(this.n) ?? []).filter((action) => action.isPrimary);
-    const shown = run ? [{ name: "cancel", label: "Cancel", long: "Cancel this run", key: "x" }] : listed;
-    const sort = JSON.stringify([this.n, run, shown.map(({ label }) => label)]);
+    const live = run ? { name: "cancel", label: "Cancel", long: "Cancel this run", key: "x" } : { name: "goon", label: "Continue", long: "Ask again", key: "g" };
+    const shown = this.growing ? [live] : listed;
+    const n = this.growing ? this.growing.parent : this.n;
+    const sort = JSON.stringify([n, run, shown.map(({ label }) => label)]);
     if (sort === this.sort) return;
     this.sort = sort;
     this.buttons.replaceChildren(...shown.map(({ name, label, long, key }) => {
-      const press = () => actions?.run(name, this.n, button);
+      const press = () => actions?.run(name, n, button);
       const button = el("button", { class: "nbd-edge", title: `${long} (${key})`, "aria-label": long === label ? null : `${label}: ${long}`, "aria-keyshortcuts": key, "data-run": run, onclick: press }, label);
       return button;
     }));
