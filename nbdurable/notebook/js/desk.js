@@ -118,7 +118,6 @@ export class Desk {
         node.classList.add("nbd-word-bad");
         node.appendChild(el("button", { "aria-label": "Close this message", onclick: close }, "×"));
         word.set(said);
-        this.context.view.say(said);
       },
       close: () => close(),
     };

@@ -75,7 +75,7 @@ export async function codeMenu(context, n, codes, anchor) {
 /** @param {Context} context @param {Item[]} actions */
 export function openHelp(context, actions) {
   const keys = [...ROW_KEYS, ...WRITING_KEYS, ...actions.map(({ key = "", long = "" }) => [key, long.replace("…", "")])];
-  const rows = keys.flatMap(([key, does]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, does)]);
+  const rows = keys.map(([key, does]) => el("div", {}, el("dt", {}, ...key.split(" ").map((one) => el("kbd", {}, one))), el("dd", {}, does)));
   const close = el("button", { class: "nbd-edge", onclick: () => float.close() }, "Close");
   const node = el("div", { class: "nbd-help" }, el("b", {}, "Keys"), el("dl", {}, ...rows), close);
   const float = deskOf(context).open(node, null, { label: "Keys" });

@@ -136,6 +136,7 @@ export class Pane {
       clearTimeout(this.timer);
       this.drawn = "";
       this.body.replaceChildren(this.editor.open(n, detail, text, () => this.restore()));
+      this.root.classList.add("nbd-editing");
       this.editor.focus();
     } catch (error) {
       this.desk.say(this.body).fail(textOf(error));
@@ -166,6 +167,7 @@ export class Pane {
     this.n = 0;
     this.current = null;
     this.drawn = "";
+    this.root.classList.remove("nbd-editing");
     this.growing = new LiveText(row, (n) => this.context.view.select(n));
     this.marks.hidden = true;
     this.code.hidden = true;
@@ -226,6 +228,7 @@ export class Pane {
     const hadFocus = body.contains(focused(body)) && body !== focused(body);
     this.growing = null;
     this.drawn = mark;
+    this.root.classList.remove("nbd-editing");
     body.replaceChildren(...parts);
     body.querySelectorAll("details").forEach((part, at) => { part.open = open[at] ?? false; });
     body.scrollTop = isAtEnd ? body.scrollHeight : top;
@@ -285,7 +288,7 @@ export class Pane {
     this.sort = sort;
     this.buttons.replaceChildren(...shown.map(({ name, label, long, key }) => {
       const press = () => actions?.run(name, n, button);
-      const button = el("button", { class: "nbd-edge", title: `${long} (${key})`, "aria-label": long === label ? null : `${label}: ${long}`, "aria-keyshortcuts": key, "data-run": run, onclick: press }, label);
+      const button = el("button", { class: "nbd-quiet", title: `${long} (${key})`, "aria-label": long === label ? null : `${label}: ${long}`, "aria-keyshortcuts": key, "data-run": run, onclick: press }, label);
       return button;
     }));
   }
