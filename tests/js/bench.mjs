@@ -62,7 +62,7 @@ export function bench(render) {
         kernel.put({ op: "text", run: "bench", text: tokens }, { op: "live", run: "bench", tokens: sent });
         await frame();
         lags.push(performance.now() - began);
-        if (!host.querySelector(".nbd-selected .nbd-words").textContent.endsWith(`w${sent}`)) throw new Error(`w${sent} is not in the row`);
+        if (!host.querySelector(".nbd-row-selected .nbd-row-words").textContent.endsWith(`w${sent}`)) throw new Error(`w${sent} is not in the row`);
         await new Promise((resolve) => setTimeout(resolve, Math.max(0, 33 - (performance.now() - began))));
       }
       seen.disconnect();
