@@ -47,7 +47,9 @@ def html(*, is_dark: bool = False, width: int | None = None, has_theme: bool = T
 
 
 def _styles() -> tuple[str, ...]:
-    return tuple(sorted((p.name for p in assets.CSS.glob("*.css")), key=lambda n: n != "widget.css"))
+    return tuple(
+        sorted((p.name for p in assets.CSS.glob("*.css")), key=lambda n: n != "widget.css")
+    )
 
 
 def _script() -> str:
