@@ -126,6 +126,7 @@ class Handle:
         """Put the leaf elsewhere, in memory."""
         self.leaf = Leaf(entry_id)
         self.seen_position = self.image.position
+        self.image.tell_watchers()
 
     def put(self, entry_id: str | None) -> None:
         """Put the leaf where replay has it, in memory until the next write from there (B56)."""

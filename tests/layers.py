@@ -18,7 +18,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "tree pairing views compaction annotations answers schemas",
         "paths growing",
         "stores models media inputs tools toolspec hooks threads background",
-        "budget lifecycle origin questions textstream",
+        "budget lifecycle origin questions textstream watching",
         "loaded settings run replay",
         "modelcall references reruns forking replay.events",
         "toolstep",
@@ -29,6 +29,8 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "opening",
         "explore frames library formats pictures",
         "notebook.tree notebook.feed notebook.actions notebook.detail notebook.sessions "
+        "notebook.columns notebook.following notebook.explored notebook.calls notebook.marked "
+        "notebook.poller "
         "notebook.compare notebook.comparing notebook.matrix notebook.showing notebook.magics "
         "testing",
         ".",
