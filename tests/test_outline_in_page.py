@@ -7,9 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-from nbdurable.outline import outline
-
 from entry_words import user
+
+from nbdurable.outline import outline
 
 TREES = Path(__file__).with_name("data") / "outlines.json"
 COUNT = 60
