@@ -10,7 +10,7 @@ export class Overlay {
   /** @param {Around} around */
   constructor(around) {
     this.around = around;
-    this.root = el("div", { class: "nbd-over", hidden: true });
+    this.root = el("div", { class: "nbd-tree-over", hidden: true });
     /** @type {{ close(): void } | null} */
     this.comparison = null;
   }
