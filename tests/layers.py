@@ -29,8 +29,8 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "opening",
         "explore frames library formats pictures",
         "notebook.tree notebook.feed notebook.actions notebook.detail notebook.sessions "
-        "notebook.columns notebook.following notebook.explored notebook.calls notebook.marked "
-        "notebook.poller "
+        "notebook.entrycolumns notebook.following notebook.explored notebook.calls notebook.marked "
+        "notebook.poller notebook.looking "
         "notebook.compare notebook.comparing notebook.matrix notebook.showing notebook.magics "
         "testing",
         ".",

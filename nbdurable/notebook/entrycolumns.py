@@ -101,7 +101,7 @@ class Columns:
         self.branches -= 1
 
     def _take_home(self, parent: int, children: list[int]) -> list[int]:
-        """Hang children under a parent that came later; one that closes a ring stays a root."""
+        """Hang children under a parent that came after them, but close no ring."""
         above, at = {parent}, self.parent[parent - 1]
         while at and at not in above:
             above.add(at)
