@@ -29,7 +29,8 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "opening",
         "explore frames library formats pictures",
         "notebook.tree notebook.feed notebook.actions notebook.detail notebook.sessions "
-        "notebook.compare notebook.comparing notebook.matrix notebook.showing notebook.magics "
+        "notebook.compare notebook.comparing notebook.columns notebook.facts notebook.matrix "
+        "notebook.showing notebook.magics "
         "testing",
         ".",
         "demo",
