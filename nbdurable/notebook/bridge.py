@@ -88,7 +88,8 @@ class Bridge(anywidget.AnyWidget):
     def answer(self, message: dict[str, Any]) -> None:
         """Send one message about something a view asked for."""
         with self.guard:
-            self._answers.append(message)
+            if not (_is_snapshot(message) and message in self._answers):  # a view may ask again
+                self._answers.append(message)
         SENDER.wake(self)
 
     def flush(self) -> None:

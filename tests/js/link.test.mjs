@@ -75,6 +75,21 @@ test("an action goes from sent to queued to taken, and ends with the kernel's an
   link.close();
 });
 
+test("what got no answer is sent again as it was, until there is one", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { model, link } = linked();
+  link.act("rerun", { n: 3 });
+  t.mock.timers.tick(800);
+  const [first, again] = model.sent.filter((message) => message.type === "cmd");
+  assert.deepEqual(again, first);
+  model.say({ type: "ack", cid: first.cid });
+  model.say(snapshot(link, 0));
+  const count = model.sent.length;
+  t.mock.timers.tick(60_000);
+  assert.equal(model.sent.length, count);
+  link.close();
+});
+
 test("a refused action rejects with the kernel's words", async () => {
   const { model, link } = linked();
   const done = link.act("rerun", { n: 3 });

@@ -9,6 +9,9 @@
  */
 
 export const QUEUED_AFTER_MS = 700;
+// A page's first messages can miss the kernel's side road past a running cell, which the host is
+// still making then: what got no answer is sent again. The kernel takes nothing twice.
+const AGAIN_AFTER_MS = [300, 700, 1500, 4000];
 
 let views = 0;
 
@@ -26,6 +29,8 @@ export class Link {
     /** @type {Map<string, string[]>} */
     this.pieces = new Map();
     this.isResyncing = false;
+    /** @type {any[]} */
+    this.timers = [];
     this.receive = this.receive.bind(this);
     model.on("msg:custom", this.receive);
     this.resync();
@@ -35,7 +40,13 @@ export class Link {
   resync() {
     if (this.isResyncing) return;
     this.isResyncing = true;
-    this.model.send({ type: "resync", have: this.seq, view: this.name });
+    this.timers = this.sendUntilAnswered({ type: "resync", have: this.seq, view: this.name });
+  }
+
+  /** @param {any} message @returns {any[]} timers to clear when the answer is there */
+  sendUntilAnswered(message) {
+    this.model.send(message);
+    return AGAIN_AFTER_MS.map((after) => setTimeout(() => this.model.send(message), after));
   }
 
   /** Ask for something to read. @param {string} name @param {any} [args] @returns {Promise<any>} */
@@ -56,10 +67,10 @@ export class Link {
   request(type, name, args, stage) {
     const cid = `${this.name}:${++this.count}`;
     return new Promise((resolve, reject) => {
-      const timers = [setTimeout(() => stage("queued"), QUEUED_AFTER_MS)];
-      this.waiting.set(cid, { resolve, reject, stage, timers });
       stage("sent");
-      this.model.send({ type, cid, name, args, view: this.name });
+      const timers = this.sendUntilAnswered({ type, cid, name, args, view: this.name });
+      timers.push(setTimeout(() => stage("queued"), QUEUED_AFTER_MS));
+      this.waiting.set(cid, { resolve, reject, stage, timers });
     });
   }
 
@@ -70,6 +81,7 @@ export class Link {
     if (message.type === "snapshot") {
       if (message.view && message.view !== this.name && this.seq >= 0) return;
       this.isResyncing = false;
+      this.timers.forEach(clearTimeout);
       this.seq = message.seq;
       this.handlers.onSnapshot(message.body);
     } else if (message.type === "ops") {
@@ -103,6 +115,7 @@ export class Link {
 
   close() {
     this.model.off("msg:custom", this.receive);
+    this.timers.forEach(clearTimeout);
     for (const waiting of this.waiting.values()) waiting.timers.forEach(clearTimeout);
     this.waiting.clear();
   }
