@@ -43,6 +43,9 @@ SESSION_REACHES = frozenset(
     "explore frames library formats notebook.tree notebook.compare notebook.showing".split()
 )
 
+# What shows itself in a notebook, from below, inside methods.
+SHOWN_BY = {"library": "notebook.sessions", "explore.experiment": "notebook.matrix"}
+
 # Where alone each heavy library may be imported, outside type-checking blocks.
 HOMES: dict[str, tuple[str, ...]] = {
     "duckdb": ("stores.duckdb",),
@@ -144,6 +147,8 @@ def is_allowed(found: Import) -> bool:
         is_free |= found.target == "numpy" and is_within(found.module, HOMES["pandas"])
         return is_free or is_within(found.module, HOMES.get(found.target, ()))
     if floor_of(found.target) <= floor_of(found.module):
+        return True
+    if not found.is_top and SHOWN_BY.get(found.module) == found.target:
         return True
     reaches_up = found.module in ("session", "exploring") and not found.is_top
     return reaches_up and is_within(found.target, SESSION_REACHES)

@@ -14,7 +14,7 @@ from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.columns import columns_of
 from nbdurable.notebook.comparing import Body, Comparing
 from nbdurable.notebook.contrast import comparison_html
-from nbdurable.notebook.twin import Twin
+from nbdurable.notebook.twin import Twin, show
 from nbdurable.notebook.worddiff import change_counts
 from nbdurable.reprs import one_line
 from nbdurable.session import Session
@@ -111,7 +111,7 @@ class Comparison:
         return self.html()
 
     def _ipython_display_(self) -> None:
-        self.widget().twin.show()
+        self.widget().show()
 
 
 class ComparisonWidget(Bridge):
@@ -123,8 +123,13 @@ class ComparisonWidget(Bridge):
 
     def __init__(self, comparing: Comparing) -> None:
         self._comparing = comparing
+        self._twins: list[Twin] = []
         super().__init__()
-        self.twin = Twin(self, lambda: comparison_html(comparing.body()))
+
+    def show(self) -> None:
+        """Show it in the running cell, after its static form."""
+        twin = show(self, lambda: comparison_html(self._comparing.body()))
+        self._twins += [twin] if twin is not None else []
 
     def state(self) -> dict[str, Any]:
         """Return the comparison."""
@@ -134,7 +139,8 @@ class ComparisonWidget(Bridge):
         """Show what has changed, in all views and in the static table."""
         with self.guard:
             self.put({"op": "body", "body": self._comparing.body()})
-        self.twin.update()
+        for twin in self._twins:
+            twin.update()  # at once: a blind one must say no name
 
     def _compared(self, id: str, **choices: Any) -> Body:
         body = self._comparing.deed(**choices)

@@ -1,7 +1,4 @@
-"""The static twin of a widget: what a saved notebook shows where no widget runs.
-
-The twin is an output of its own before the widget; a live view hides it by a style.
-"""
+"""The static twin of a widget: what a saved notebook shows where no widget runs."""
 
 from __future__ import annotations
 
@@ -12,27 +9,27 @@ from nbdurable.notebook.bridge import Bridge
 
 
 class Twin:
-    """The static side of one widget, updated in each cell that shows it."""
+    """The static form of a widget in one output."""
 
     def __init__(self, widget: Bridge, html: Callable[[], str]) -> None:
-        self._widget = widget
-        self._html = html
-        self._handle: Any = None
+        from IPython.display import display
 
-    def html(self) -> str:
-        """Return what stands in the notebook."""
+        self._widget, self._html = widget, html
+        self._handle: Any = display({"text/html": self._page()}, raw=True, display_id=True)
+
+    def _page(self) -> str:
         return f'<div data-nbd-twin="{self._widget.uid}">{self._html()}</div>'
 
-    def show(self) -> None:
-        """Show twin and widget in the cell that runs now."""
-        from IPython.display import HTML, display
-
-        self._handle = display(HTML(self.html()), display_id=True)
-        display(self._widget)
-
     def update(self) -> None:
-        """Put the widget's state of now in place of that of before."""
+        """Bring the output up to date now."""
         if self._handle is not None:
-            from IPython.display import HTML
+            self._handle.update({"text/html": self._page()}, raw=True)
 
-            self._handle.update(HTML(self.html()))
+
+def show(widget: Bridge, html: Callable[[], str]) -> Twin | None:
+    """Show a widget in the running cell, after its static twin; return the twin."""
+    from IPython.display import display
+
+    twin = Twin(widget, html)
+    display(widget)
+    return twin

@@ -20,7 +20,7 @@ export function widgetRoot(model, host, name) {
  * @returns {{ element: HTMLElement, say(text: string, isBad?: boolean): void }}
  */
 export function statusLine() {
-  const element = el("div", { class: "nbd-status", role: "status" });
+  const element = el("div", { class: "nbd-said", role: "status" });
   return {
     element,
     say(text, isBad = false) {
