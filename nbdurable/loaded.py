@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -17,6 +18,7 @@ from nbdurable.annotations import Annotations
 from nbdurable.codec import blobs_in, decode, encode
 from nbdurable.entries import CustomEntry, Entry, MessageEntry
 from nbdurable.errors import EntryNotFound, RunActive, shown
+from nbdurable.frozen import collected_later
 from nbdurable.growing import GrowingViews
 from nbdurable.ids import Clock, IdMaker, as_datetime, now_us
 from nbdurable.paths import Paths
@@ -83,9 +85,10 @@ class Loaded:
             return
         with self._lock:
             after_n, after_move = len(self._by_n), self._last_move
-        entries = self.store.load_entries(self.session_id, after_n)
-        moves = self.store.load_moves(self.session_id, after_move)
-        self._take(entries, moves)
+        with collected_later():
+            entries = self.store.load_entries(self.session_id, after_n)
+            moves = self.store.load_moves(self.session_id, after_move)
+            self._take(entries, moves)
         self._changes = changes
 
     def _take(self, entries: Iterable[StoredEntry], moves: Iterable[Move] = ()) -> None:
@@ -97,10 +100,10 @@ class Loaded:
             self._by_n.extend(entry.id for entry in fresh)
             last = next((entry for entry in reversed(fresh) if entry.moves_leaf), None)
             if last is not None:
-                self._position = max(self._position, (last.seq, last.id), key=_seq)
+                self._position = max(self._position, (last.seq, last.id), key=itemgetter(0))
             for move in moves:
                 self._last_move = max(self._last_move, move.seq)
-                self._position = max(self._position, (move.seq, move.entry_id), key=_seq)
+                self._position = max(self._position, (move.seq, move.entry_id), key=itemgetter(0))
 
     def annotations(self) -> Annotations:
         """Return the annotations with what others added since, by counter (B11).
@@ -346,10 +349,6 @@ class Loaded:
             )
             error.run = active
             raise error
-
-
-def _seq(position: tuple[int, str | None]) -> int:
-    return position[0]
 
 
 def _moves(draft: Entry, moves: bool) -> bool | None:
