@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from nbdurable.annotations import Annotations
 from nbdurable.codec import blobs_in, decode, encode
-from nbdurable.entries import CustomEntry, Entry, MessageEntry
+from nbdurable.entries import CustomEntry, Entry, MessageEntry, moves_position
 from nbdurable.errors import EntryNotFound, RunActive, shown
 from nbdurable.frozen import collected_later
 from nbdurable.growing import GrowingViews
@@ -24,6 +24,7 @@ from nbdurable.ids import Clock, IdMaker, as_datetime, now_us
 from nbdurable.paths import Paths
 from nbdurable.stored import Annotation, Context, Move, RunEnd, RunRecord, StoredEntry
 from nbdurable.tree import Tree
+from nbdurable.watching import Watched
 
 if TYPE_CHECKING:
     from nbdurable.run import Run
@@ -44,7 +45,7 @@ class Leaf:
         self.lock = threading.Lock()
 
 
-class Loaded:
+class Loaded(Watched):
     """One session's image; safe to use from any thread.
 
     ``position`` is where a fresh handle resumes (B3): an entry id, or None for the root.
@@ -90,6 +91,7 @@ class Loaded:
             moves = self.store.load_moves(self.session_id, after_move)
             self._take(entries, moves)
         self._changes = changes
+        self.tell_watchers()
 
     def _take(self, entries: Iterable[StoredEntry], moves: Iterable[Move] = ()) -> None:
         with self._lock:
@@ -217,7 +219,7 @@ class Loaded:
                     parent_id=parent,
                     created_at=now,
                     run_id=run_id,
-                    moves_leaf=_moves(draft, moves),
+                    moves_leaf=moves_position(draft, moves),
                 )
                 made.append(stored)
                 parent = stored.id
@@ -233,6 +235,7 @@ class Loaded:
             with self._lock:
                 for after, entry in spoken:
                     self._spoken.setdefault(after, []).append(entry)
+        self.tell_watchers()
         return [self.entry(stored.id) for stored in kept]
 
     def begin_again(
@@ -245,6 +248,7 @@ class Loaded:
         with leaf.lock:
             self.store.start_run(start)
             leaf.id = self.say_again(start, input, base_id)
+        self.tell_watchers()
         return [self.entry(entry_id) for entry_id in start.input_ids]
 
     def say_again(
@@ -318,11 +322,13 @@ class Loaded:
         """Store a move of the position."""
         self._take((), [self.store.move(self.session_id, entry_id, self.clock())])
         self._count_own(1)
+        self.tell_watchers()
 
     def annotate(self, annotation: Annotation) -> Annotation:
         """Store an annotation; return it with its counter."""
         (kept,) = self.store.annotate([annotation])
         self._count_own(1)
+        self.tell_watchers()
         return kept
 
     # -- activity ------------------------------------------------------------------------------
@@ -332,12 +338,14 @@ class Loaded:
         with self._lock:
             self.check_idle()
             self.foreground = run
+        self.tell_watchers()
 
     def release(self, run: Run) -> None:
         """Let the next foreground run begin."""
         with self._lock:
             if self.foreground is run:
                 self.foreground = None
+        self.tell_watchers()
 
     def check_idle(self) -> None:
         """Raise `RunActive` while a foreground run goes on (B18)."""
@@ -349,13 +357,6 @@ class Loaded:
             )
             error.run = active
             raise error
-
-
-def _moves(draft: Entry, moves: bool) -> bool | None:
-    """Whether a draft moves the position: messages do, custom entries only from it (B3)."""
-    if not moves:
-        return False
-    return None if isinstance(draft, CustomEntry) else True
 
 
 # -- one image per session and store -----------------------------------------------------------
