@@ -218,7 +218,7 @@ def test_places_are_taken_first_come_first_served_and_those_who_leave_lose_none(
         waiting[0].cancel()
         lane.give()
         waiting[1].cancel()  # it was called, and has not come yet
-        await asyncio.wait(waiting)
+        await asyncio.wait(waiting, timeout=WAIT_S)
         return came, lane.taken
 
     assert asyncio.run(story()) == (["first", "last"], 1)
