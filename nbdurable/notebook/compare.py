@@ -14,7 +14,7 @@ from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.columns import columns_of
 from nbdurable.notebook.comparing import Body, Comparing
 from nbdurable.notebook.contrast import comparison_html
-from nbdurable.notebook.twin import Twin, show
+from nbdurable.notebook.showing import Twin, show
 from nbdurable.notebook.worddiff import change_counts
 from nbdurable.reprs import one_line
 from nbdurable.session import Session

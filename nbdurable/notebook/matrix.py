@@ -20,7 +20,7 @@ from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.columns import columns_of
 from nbdurable.notebook.comparing import Body, Compared, Comparing
 from nbdurable.notebook.matrixhtml import matrix_html
-from nbdurable.notebook.twin import Twin, show
+from nbdurable.notebook.showing import Twin, show
 from nbdurable.reprs import count, joined, money, one_line
 from nbdurable.wire import dumps
 
