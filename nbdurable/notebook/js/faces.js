@@ -7,7 +7,7 @@ import { BIT } from "./lines.js";
 import { shapeOf } from "./rails.js";
 
 /** @typedef {import("./store.js").Store} Store @typedef {import("./store.js").Live} Live @typedef {import("./lines.js").Lines} Lines */
-/** @typedef {{ text: string, kind: "leaf" | "label" | "bad" | "plain", title?: string }} Chip */
+/** @typedef {{ text: string, kind: "leaf" | "label" | "bad" | "plain" | "fold", title?: string }} Chip */
 /**
  * @typedef {object} Face
  * @property {string} name @property {string} ordinal @property {string} text @property {boolean} isPending the words were not sent yet
@@ -36,7 +36,7 @@ export function faceOfEntry(store, lines, line, n) {
   const around = store.siblingsOf(n);
   const chips = chipsOf(store, n, flags);
   const text = oneLine(preview ?? "") || (note ? oneLine(note) : preview === undefined ? "" : flags & FLAG.calls ? "calls tools" : "no text");
-  if (lines.is(line, BIT.folded)) chips.unshift({ text: `+${hiddenBelow(store, lines, line, n)}`, kind: "plain", title: "entries folded away" });
+  if (lines.is(line, BIT.folded)) chips.unshift({ text: `+${hiddenBelow(store, lines, line, n)}`, kind: "fold", title: "entries folded away" });
   return {
     name: lines.name(line), ordinal: String(n), text, isPending: preview === undefined,
     shape: shapeOf(role), role, isOn: store.onPath(n), isLive: false, hasCaret: false, chips,

@@ -32,7 +32,7 @@ export class Row {
     this.railHost = el("span", { class: "nbd-rails" });
     this.words = document.createTextNode("");
     this.caret = el("span", { class: "nbd-caret", hidden: true });
-    this.text = el("span", { class: "nbd-row-words", dir: "auto" }, this.words, this.caret);
+    this.text = el("span", { class: "nbd-row-words" }, el("span", { dir: "auto" }, this.words, this.caret));
     this.chipHost = el("span", { class: "nbd-row-chips" });
     this.counter = el("span", { class: "nbd-row-count" });
     this.switcher = el("span", { class: "nbd-row-switch", hidden: true },
@@ -81,7 +81,7 @@ export class Row {
 
   /** @param {Face} face @param {boolean} isPinned */
   drawChips(face, isPinned) {
-    const chips = isPinned ? [{ text: "pinned", kind: "plain" }, ...face.chips] : face.chips;
+    const chips = isPinned ? [{ text: "pinned", kind: "leaf" }, ...face.chips] : face.chips;
     const said = JSON.stringify(chips);
     if (said === this.chips) return;
     this.chips = said;
