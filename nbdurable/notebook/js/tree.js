@@ -233,7 +233,7 @@ class TreeView {
   /** Open what a row stands for. @param {number} line */
   enter(line) {
     if (this.choice.lines.groupAt(line)) this.choice.fold(line);
-    else this.pane.root.focus();
+    else this.pane.focus();
   }
 
   /** @param {KeyboardEvent} event */
@@ -244,7 +244,7 @@ class TreeView {
     const name = step || (letter && this.typeAhead.isTyping) ? null : this.actions.keyFor(event);
     if (step) this.walk(step);
     else if (name !== null) this.act(name, line, rows.element(line));
-    else if (letter) choice.choose(this.typeAhead.lineFor(event.key, lines, line, (at) => this.store.preview(lines.entryAt(at)) ?? ""));
+    else if (letter && !event.repeat) choice.choose(this.typeAhead.lineFor(event.key, lines, line, (at) => this.store.preview(lines.entryAt(at)) ?? ""));
     else return;
     event.preventDefault();
     event.stopPropagation();
