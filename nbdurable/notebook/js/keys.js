@@ -13,7 +13,7 @@ export const ROW_KEYS = [
   ["←", "fold, or go up a level"],
   ["→", "unfold, or go down one"],
   ["Home End", "first row, last row"],
-  ["Page↑ Page↓", "a screen up, down"],
+  ["PgUp PgDn", "a screen up, down"],
   ["[ ]", "sibling before, after"],
   ["1 2 …", "go to that entry"],
   ["Enter", "read it, or open it"],
