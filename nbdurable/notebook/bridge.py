@@ -159,17 +159,23 @@ class Bridge(anywidget.AnyWidget):
         self._queue(kind).put(lambda: self._do(kind, cid, name, args))
 
     def _do(self, kind: str, cid: str, name: str, args: dict[str, Any]) -> None:
-        method = (self.acts if kind == "cmd" else self.asks).get(name)
         try:
-            if method is None:
-                raise Refused(f"action {shown(name)} is not known here; reload the page")
-            body = getattr(self, method)(**args)
+            body = self.perform(kind, name, args)
         except Exception as error:  # told to the view: in a callback it would vanish
             text = one_line(str(error) or type(error).__name__, 2_000)
             self.error = text
             self.answer({"type": "fail", "cid": cid, "error": text})
         else:
+            if kind == "cmd" and self.error:
+                self.error = ""
             self.answer({"type": "done", "cid": cid, "body": body})
+
+    def perform(self, kind: str, name: str, args: dict[str, Any]) -> Any:
+        """Do (``cmd``) or look up (``ask``) what a view asked for; what it raises is told there."""
+        method = (self.acts if kind == "cmd" else self.asks).get(name)
+        if method is None:
+            raise Refused(f"action {shown(name)} is not known here; reload the page")
+        return getattr(self, method)(**args)
 
     def _queue(self, kind: str) -> queue.SimpleQueue[Callable[[], None] | None]:
         with self.guard:

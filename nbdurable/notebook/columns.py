@@ -1,161 +1,193 @@
-"""A session's entries as columns: what a tree needs to be drawn, and nothing that is long.
+"""What stands side by side in a comparison: paths, found by references to their last entries.
 
-Owns the columns, their dictionaries and what hangs where. Does not own runs, marks or sending. The
-one idea: the ordinal is the only name an entry has on the page, and what a row needs stands in the
-columns of the store already, so that a hundred thousand rows are made without parsing a payload.
+Owns which entry a reference means where no session is named, and what is known of each path. Does
+not own how paths are laid beside each other (`comparing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import repeat
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
 
+from nbdurable.annotations import Rating
+from nbdurable.blocks import Json
+from nbdurable.entries import Entry, MessageEntry
+from nbdurable.errors import EntryNotFound, RunError, shown
+from nbdurable.handle import open_handles
+from nbdurable.reruns import find_runs
+from nbdurable.run import Run
+from nbdurable.session import Session
 from nbdurable.stored import StoredEntry
+from nbdurable.wire import dumps
 
-META, ERROR, ABORTED, CALLS, ORPHAN, HUMAN, RESULT_ERROR = (1 << bit for bit in range(7))
-
-NAMES = ("parent", "role", "flags", "model", "tokens", "cost", "seconds", "at", "exp")
-
-_ROLES = ("user", "assistant", "tool", "compaction")
-_OF_REASON = {"error": ERROR, "aborted": ABORTED, "tool_calls": CALLS}
-# as this package writes them; inside a text the quotes would be escaped
-_IS_ERROR, _IS_HUMAN = '"is_error":true', '"author":"human"'
-
-Op = dict[str, Any]
+MAX_COLUMNS = 24
 
 
-class Columns:
-    """The entries of one session in the order of their ordinals; position i is entry n = i + 1."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One path of a comparison, from its session's root to ``entry_id`` (None is the root).
 
-    def __init__(self) -> None:
-        self.roles = list(_ROLES)
-        self.models: list[str] = []
-        self.parent: list[int] = []
-        self.role: list[int] = []
-        self.flags: list[int] = []
-        self.model: list[int] = []
-        self.tokens: list[int | None] = []
-        self.cost: list[float | None] = []
-        self.seconds: list[float | None] = []
-        self.at: list[int] = []
-        self.exp: list[int] = []
-        self.branches = 0
-        self.cost_usd: float | None = None
-        self._n: dict[str, int] = {}
-        self._has_child: set[int] = set()
-        self._waiting: dict[str, list[int]] = {}  # children by a parent that is not there (yet)
-        self._places: dict[str, int] = {role: at for at, role in enumerate(_ROLES)}
-        self._model_places: dict[str, int] = {}
+    ``axes`` tell of the cell of an experiment that it is.
+    """
 
-    def __len__(self) -> int:
-        return len(self.parent)
+    session: Session
+    entry_id: str | None
+    n: int | None
+    path: tuple[Entry, ...]
+    system: str | None = None
+    axes: Mapping[str, Json] = field(default_factory=dict)
 
-    def n_of(self, entry_id: str | None) -> int:
-        """Return the ordinal of an entry; 0 for the root and for what is not known."""
-        return 0 if entry_id is None else self._n.get(entry_id, 0)
+    @property
+    def on_path(self) -> bool:
+        """Whether the session's leaf is here or below."""
+        leaf_id, tree = self.session.leaf.id, self.session.image.tree
+        return self.entry_id in {node.id for node in tree.path(leaf_id)} and leaf_id is not None
 
-    def has_child(self, n: int) -> bool:
-        """Whether something was appended to an entry."""
-        return n in self._has_child
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of its last entry."""
+        marks = self.session.image.annotations().marks().get(self.entry_id or "")
+        return marks.labels if marks else ()
 
-    def extend(
-        self, entries: Sequence[StoredEntry], exp_of: Callable[[StoredEntry], int] | None = None
-    ) -> list[int]:
-        """Add the next entries; return the ordinals of earlier ones that found their parent."""
-        first = len(self) + 1
-        self.role += [self._role(entry.role or entry.kind) for entry in entries]
-        self.flags += map(_flags, entries)
-        self.model += [-1 if e.model is None else self._model(e.model) for e in entries]
-        self.tokens += map(_tokens, entries)
-        self.cost += [entry.cost_usd for entry in entries]
-        self.seconds += [e.seconds if e.seconds is None else round(e.seconds, 3) for e in entries]
-        self.at += [entry.created_at // 1000 for entry in entries]
-        self.exp += map(exp_of, entries) if exp_of else repeat(-1, len(entries))
-        costs = [entry.cost_usd for entry in entries if entry.cost_usd is not None]
-        if costs:
-            self.cost_usd = sum(costs, self.cost_usd or 0.0)
-        return self._hang(first, entries)
-
-    def _hang(self, first: int, entries: Sequence[StoredEntry]) -> list[int]:
-        known, has_child, found = self._n, self._has_child, []
-        for n, entry in enumerate(entries, first):
-            parent_id = entry.parent_id
-            parent = known.get(parent_id, 0) if parent_id is not None else 0
-            self.parent.append(parent)
-            known[entry.id] = n
-            self.branches += 1
-            if parent:
-                self._grow(parent, has_child)
-            elif parent_id is not None:
-                self.flags[n - 1] |= ORPHAN
-                self._waiting.setdefault(parent_id, []).append(n)
-            if self._waiting and entry.id in self._waiting:
-                found += self._take_home(n, self._waiting.pop(entry.id))
-        return [n for n in found if n < first]
-
-    def _grow(self, parent: int, has_child: set[int]) -> None:
-        if parent in has_child:
-            return
-        has_child.add(parent)
-        self.branches -= 1
-
-    def _take_home(self, parent: int, children: list[int]) -> list[int]:
-        """Hang children under a parent that came later; one that closes a ring stays a root."""
-        above, at = {parent}, self.parent[parent - 1]
-        while at and at not in above:
-            above.add(at)
-            at = self.parent[at - 1]
-        home = [n for n in children if n not in above]
-        for n in home:
-            self.parent[n - 1] = parent
-            self.flags[n - 1] &= ~ORPHAN
-            self._grow(parent, self._has_child)
-        return home
-
-    def _role(self, role: str) -> int:
-        place = self._places.get(role)
-        if place is None:
-            place = self._places[role] = len(self.roles)
-            self.roles.append(role)
-        return place
-
-    def _model(self, model: str) -> int:
-        place = self._model_places.get(model)
-        if place is None:
-            place = self._model_places[model] = len(self.models)
-            self.models.append(model)
-        return place
-
-    # -- as they are sent ----------------------------------------------------------------------
-
-    def state(self) -> dict[str, list[Any]]:
-        """Return a copy of all columns by name."""
-        return {name: list(getattr(self, name)) for name in NAMES}
-
-    def row(self, n: int) -> Op:
-        """Return one entry's fields by name."""
-        return {name: getattr(self, name)[n - 1] for name in NAMES}
+    @property
+    def ratings(self) -> tuple[Rating, ...]:
+        """The ratings of its last entry."""
+        marks = self.session.image.annotations().marks().get(self.entry_id or "")
+        return marks.ratings if marks else ()
 
 
-def _flags(entry: StoredEntry) -> int:
-    flags = META if entry.meta else 0
-    if entry.stop_reason is not None:
-        return flags | _OF_REASON.get(entry.stop_reason, 0)
-    if entry.role == "tool" and _IS_ERROR in entry.payload:
-        flags |= RESULT_ERROR
-    elif entry.role == "assistant" and _IS_HUMAN in entry.payload:
-        flags |= HUMAN
-    return flags
+def columns_of(refs: Sequence[object], session: Session | None = None) -> tuple[Column, ...]:
+    """Return a column for each reference: runs, entries, sessions, cells, whole experiments.
+
+    Texts and ordinals are of `session`, by default of the only one that is open.
+
+    Raises
+    ------
+    EntryNotFound
+        A reference means no entry of an open session.
+    RunError
+        They are fewer than two, too many, or one comes twice.
+    """
+    columns = [_column(ref, session) for ref in _spread(refs)]
+    if not 2 <= len(columns) <= MAX_COLUMNS:
+        what = (
+            "compare() shows two columns or more"
+            if len(columns) < 2
+            else (f"compare() shows {MAX_COLUMNS} columns at most")
+        )
+        raise RunError(
+            f"{what}, and was given {len(columns)}; give runs, entries or sessions, or see a "
+            "whole experiment by its compare()"
+        )
+    seen: set[tuple[str, str | None]] = set()
+    for column in columns:
+        mark = (column.session.id, column.entry_id)
+        if mark in seen:
+            where = "the root" if column.n is None else f"entry #{column.n}"
+            raise RunError(
+                f"{where} of session {shown(column.session.id)} was given twice; "
+                "give each column once"
+            )
+        seen.add(mark)
+    return tuple(columns)
 
 
-def _tokens(entry: StoredEntry) -> int | None:
-    if entry.input_tokens is None and entry.output_tokens is None:
-        return None
-    return (
-        (entry.input_tokens or 0)
-        + (entry.output_tokens or 0)
-        + (entry.cache_read_tokens or 0)
-        + (entry.cache_write_tokens or 0)
-        + (entry.reasoning_tokens or 0)
+def varying_axes(columns: Sequence[Column]) -> list[str]:
+    """Return the axes on which some columns differ."""
+    names = dict.fromkeys(axis for column in columns for axis in column.axes)
+    return [axis for axis in names if len({dumps(column.axes.get(axis)) for column in columns}) > 1]
+
+
+def _spread(refs: Iterable[object]) -> Iterable[object]:
+    """Yield references, the finished cells of an experiment one by one."""
+    for ref in refs:
+        if isinstance(ref, str | Run | Session) or not hasattr(ref, "cells"):
+            yield ref
+        else:
+            yield from (cell for cell in ref if cell.entry is not None)  # type: ignore[attr-defined]
+
+
+def _column(ref: object, session: Session | None) -> Column:
+    axes: Mapping[str, Json] = {}
+    run = getattr(ref, "run", None)
+    if hasattr(ref, "axes") and hasattr(ref, "key"):  # a cell of an experiment
+        axes = ref.axes
+        if not isinstance(run, Run):
+            raise RunError(f"cell {shown(ref)} has no answer to compare; give one that ran")
+        ref = run
+    if isinstance(ref, Session):
+        ref.fresh()
+        return column_at(ref, ref.leaf.id)
+    if isinstance(ref, Run):
+        return column_at(_session_of(ref.leaf_id, ref, session), ref.leaf_id, axes)
+    if isinstance(ref, Entry | StoredEntry):
+        return column_at(_session_of(ref.id, ref, session), ref.id)
+    if session is None and isinstance(ref, str) and (found := _holder(ref)):
+        return column_at(found, ref)
+    home = _only_session(ref) if session is None else session
+    return column_at(home, None if ref is None else home[ref].id)  # type: ignore[index]
+
+
+def column_at(
+    session: Session, entry_id: str | None, axes: Mapping[str, Json] | None = None
+) -> Column:
+    """Return the column of the path to an entry."""
+    image = session.image
+    path = tuple(image.path(entry_id))
+    return Column(
+        session=session,
+        entry_id=entry_id,
+        n=None if entry_id is None else image.stored(entry_id).n,
+        path=path,
+        system=_system(session, path),
+        axes=axes or {},
+    )
+
+
+def _system(session: Session, path: Sequence[Entry]) -> str | None:
+    """Return the system text of the run that made the last answer."""
+    image = session.image
+    answers = (e for e in reversed(path) if isinstance(e, MessageEntry) and e.role == "assistant")
+    last = next((entry for entry in answers if entry.run_id), None)
+    for record, _ in find_runs(image, last.run_id if last else None):
+        if record.context_digest:
+            return image.store.load_context(record.context_digest).system
+    return None
+
+
+def _session_of(entry_id: str | None, ref: object, session: Session | None) -> Session:
+    if session is not None and (entry_id is None or entry_id in session.image.tree):
+        session.fresh()
+        return session
+    found = None if entry_id is None else _holder(entry_id)
+    if found is None:
+        raise EntryNotFound(
+            f"{shown(ref)} is of no session that is open here; open its session first, "
+            "or give session=",
+            entry_id=str(entry_id),
+        )
+    return found
+
+
+def _holder(entry_id: str) -> Session | None:
+    """Return the newest open handle of the session that has an entry."""
+    for handle in open_handles():
+        if entry_id not in handle.image.tree:
+            handle.image.refresh()
+        if entry_id in handle.image.tree:
+            return cast(Session, handle)
+    return None
+
+
+def _only_session(ref: object) -> Session:
+    handles = open_handles()
+    if len({id(handle.image) for handle in handles}) == 1:
+        handles[0].fresh()
+        return cast(Session, handles[0])
+    names = ", ".join(sorted({shown(handle.image.session_id) for handle in handles})) or "none"
+    raise EntryNotFound(
+        f"{shown(ref)} may mean an entry of any session that is open here ({names}); "
+        "give session=, or the entry itself",
+        entry_id=str(ref),
     )

@@ -19,7 +19,7 @@ from nbdurable.errors import NbDurableError, StoreClosed, told
 from nbdurable.events import Event
 from nbdurable.models.params import recorded
 from nbdurable.notebook.bridge import Bridge
-from nbdurable.notebook.columns import ABORTED, ERROR, Columns
+from nbdurable.notebook.entrycolumns import ABORTED, ERROR, Columns
 from nbdurable.notebook.explored import Explored
 from nbdurable.notebook.following import Following
 from nbdurable.notebook.marked import marks_of
