@@ -297,6 +297,7 @@ test("an action is copied as the line of Python that does the same", async () =>
   Object.defineProperty(globalThis, "navigator", { configurable: true, value: { clipboard: { async writeText(text) { copied = text; } } } });
   const { actions, model, root } = opened();
   actions.run("copy_code", 2, null);
+  await settled();
   for (const { cid, args } of model.sent.filter(({ name }) => name === "code"))
     model.say({ type: "done", cid, body: { code: `chat.${args.name}(${args.args.n})` } });
   await settled();
