@@ -264,6 +264,14 @@ test("what is pinned is compared; one pin is compared with the chosen entry", ()
   assert.deepEqual(told.compared, [[2, 3], [2, 4]]);
 });
 
+test("after a run that failed one goes on from what it was to answer", () => {
+  const { actions, model, store, context } = opened();
+  store.live.set("r1", live({ parent: 7, state: "error", note: "no key" }));
+  context.view.selectedRun = "r1";
+  actions.run("goon", 0, null);
+  assert.deepEqual([model.last("cmd").name, model.last("cmd").args], ["goon", { n: 7 }]);
+});
+
 test("of several runs one can be cancelled", () => {
   const { actions, model, root, store } = opened();
   for (const run of ["r1", "r2", "r3"]) store.live.set(run, live({ run, text: `text of ${run}`, exp: 0 }));

@@ -97,6 +97,9 @@ export class Actions {
   run(name, n, anchor) {
     const action = ALL_ACTIONS.find((known) => known.name === name);
     if (!action) return;
+    const growing = n ? undefined : this.context.store.live.get(this.context.view.selectedRun ?? "");
+    // a run's row has no number yet: one goes on from what it answers
+    if (growing && (name === "goon" || name === "continue")) n = growing.parent;
     if (!action.fits(placeOf(this.context, n))) return this.refuse(action, n, anchor);
     if (name !== "menu" && name !== "help") this.desk.float?.close();
     const deeds = /** @type {Record<string, () => unknown>} */ ({
