@@ -101,6 +101,24 @@ test("a double click starts one run, also where the kernel answers between the c
   assert.equal(actsOf(model).length, 2);
 });
 
+test("a run that was started is followed, samples are not", async () => {
+  const { actions, model, told, root } = opened();
+  actions.run("rerun", 2, null);
+  await answer(model, "cmd", { run: "r1" });
+  actions.run("sample", 2, null);
+  buttonOf(root, "Sample").click();
+  await answer(model, "cmd", { run: "s1" });
+  assert.deepEqual([told.followed, told.selected], [["r1"], []]);
+});
+
+test("an answer that was there before its run was heard of is chosen", async () => {
+  const { actions, model, told, store } = opened();
+  actions.run("rerun", 2, null);
+  store.head = { ...store.head, leaf: 7 };
+  await answer(model, "cmd", { run: "r1" });
+  assert.deepEqual(told.selected, [7]);
+});
+
 test("the same action on another entry does not wait", () => {
   const { actions, model, button } = opened();
   actions.run("rerun", 2, button);
