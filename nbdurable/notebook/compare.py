@@ -131,6 +131,9 @@ class ComparisonWidget(Bridge):
         twin = show(self, lambda: comparison_html(self._comparing.body()))
         self._twins += [twin] if twin is not None else []
 
+    def __repr__(self) -> str:
+        return f"<ComparisonWidget of {self._comparing.title()}>"
+
     def state(self) -> dict[str, Any]:
         """Return the comparison."""
         return self._comparing.body()
