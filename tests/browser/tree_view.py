@@ -20,7 +20,7 @@ class TreeView:
 
     def row(self, n: int) -> Locator:
         """The row of entry #n."""
-        return self.root.locator(f'.nbd-row[aria-label^="{n}, "]')
+        return self.root.locator(f'.nbd-row[data-n="{n}"]')
 
     def choose(self, n: int) -> Locator:
         """Click a row; return it when its entry is shown beside the tree."""
