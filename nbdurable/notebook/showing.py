@@ -65,9 +65,10 @@ def _take_place(widget: Bridge) -> None:
     if cell is None:
         return
     with _lock:
-        before, widgets = _shown.get(cell, (None, []))
-        stale = [] if before == execution else widgets
-        kept = [one for one in widgets if one not in stale and not one.is_closed]
+        before, widgets = _shown.pop(cell, (None, []))
+        elsewhere = [widget, *(one for _, others in _shown.values() for one in others)]
+        stale = [] if before == execution else [one for one in widgets if one not in elsewhere]
+        kept = [] if before != execution else [one for one in widgets if not one.is_closed]
         _shown[cell] = (execution, [*kept, widget])
     for one in stale:
         one.close()

@@ -45,8 +45,8 @@ class SessionTree(Bridge):
         self.session = session
         self.feed = Feed(session, self)
         self._actions = Actions(session)
-        self._compared = Compared()
         self._looking = Looking(session, self.feed)
+        self._compared = Compared()
 
     def __repr__(self) -> str:
         entries = count(len(self.feed.columns), "entry", "entries")
@@ -58,9 +58,9 @@ class SessionTree(Bridge):
 
     def perform(self, kind: str, name: str, args: dict[str, Any]) -> Any:
         """Do or look up what a view asked for."""
-        if name == "compare":
+        if (kind, name) == ("ask", "compare"):
             return self._compared.begin(Comparing.of_ordinals(self.session, **args))
-        if name == "compared":
+        if (kind, name) == ("cmd", "compared"):
             return self._compared.deed(**args)
         if kind == "cmd":
             return self._actions.do(name, args)
