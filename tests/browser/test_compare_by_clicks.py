@@ -29,7 +29,7 @@ MATRIX = "exp = chat.grid('Q', temperature=[0, 1], n=2, show=None); exp.compare(
 
 
 @pytest.mark.timeout(240)
-def test_a_blind_vote_is_stored_and_a_reader_without_kernel_sees_the_table(
+def test_a_blind_vote_is_stored_and_told_in_the_static_table_too(
     notebook: Callable[[Sequence[str]], OpenNotebook],
 ) -> None:
     book = notebook([MADE.replace("desk", "blind"), BLIND, PREFERRED])
