@@ -125,11 +125,6 @@ def test_a_closed_store_says_so(store: DuckDBStore) -> None:
         store.list_sessions()
 
 
-def test_sharing_between_processes_is_refused_for_now(path: Path) -> None:
-    with pytest.raises(StoreError, match="cannot be shared between processes yet"):
-        DuckDBStore(path, exclusive=False)
-
-
 # case 28
 def test_a_plain_connection_of_this_process_is_named(path: Path) -> None:
     closed_store(path)
