@@ -32,9 +32,10 @@ _MOST_TURN_S = 0.05  # after which one who waits elsewhere comes before further 
 _MOST_DRAIN_S = 0.2
 _CLOSE_WAIT_S = 1.0  # for another holder, to checkpoint at the last close
 
-# Each attach replays the log: 0.07 ms per commit in it.
-_IDLE_LOG_BYTES = 110_000
-_MOST_LOG_BYTES = 256_000
+# Each attach replays the log, 0.2 ms per commit in it, and a checkpoint takes as long as 20 to 60.
+_IDLE_LOG_BYTES = 64_000  # worth a checkpoint when nobody waits
+_LEAST_LOG_BYTES, _MOST_LOG_BYTES = 16_000, 256_000  # worth one before the next attach
+_SLOW_ATTACH_S = 0.003
 _OWN_LOG_BYTES = 4 << 20  # while attached for good; below DuckDB's own 16 MiB, which hits an append
 
 
@@ -73,7 +74,7 @@ class Lease:
         self._keepers = 0
         self._is_attached = False
         self._is_closed = False
-        self._attached_at = self._used_at = 0.0
+        self._attached_at = self._used_at = self._attach_s = 0.0
         self._lingering: threading.Thread | None = None
         self._wal_seen = (0, 0)
         self._file = (0, 0)
@@ -266,8 +267,10 @@ class Lease:
         pause_s = _FIRST_RETRY_S
         while True:
             self._check_file()  # a missing one would be made
+            began = time.monotonic()
             try:
                 place.attach_file(self._base, self.path, ", read_only" if self.read_only else "")
+                self._attach_s = time.monotonic() - began
                 return
             except duckdb.Error as exc:
                 if not faults.is_locked(exc) or time.monotonic() + pause_s > deadline:
@@ -313,7 +316,8 @@ class Lease:
     def _let_go(self) -> None:
         if not self._is_attached:
             return
-        if not self.read_only and self.wal_bytes() > _MOST_LOG_BYTES:
+        least_bytes = _LEAST_LOG_BYTES if self._attach_s > _SLOW_ATTACH_S else _MOST_LOG_BYTES
+        if not self.read_only and self.wal_bytes() > least_bytes:
             self._checkpoint()
         self._detach()
         self._leave_turn()
