@@ -103,7 +103,9 @@ class Lease:
                 schema.check_version(self._base, self.path)
                 self._rest()
         except BaseException:
-            self._release(is_last=not self._spool.others())  # no checkpoint: it stays as it is
+            self._release(
+                is_last=not self._spool.others(afresh=True)
+            )  # no checkpoint: it stays as it is
             raise
 
     @contextlib.contextmanager
@@ -177,7 +179,7 @@ class Lease:
                 return
             self._is_closed = True
             self._change.wait_for(lambda: self._holds == 0)
-            is_last = not self._spool.others()
+            is_last = not self._spool.others(afresh=True)
             if is_last:
                 self._settle()
             self._release(is_last=is_last)

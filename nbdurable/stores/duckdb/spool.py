@@ -28,7 +28,6 @@ _log = logging.getLogger("nbdurable")
 _COMPACT_BYTES = 8 << 20  # a longer file is rewritten with the newest snapshot of each draft
 _ENTER_S = 5.0  # for one who looks at this moment whether the process is alive
 _LOOK_S = 1.0  # between two looks whether others are alive
-_YOUNG_S = 2.0  # a lock's file is made a moment before it is locked
 
 
 class Spool:
@@ -44,7 +43,7 @@ class Spool:
         self._descriptor = -1
         self._size_bytes = 0
         self._compact_bytes = _COMPACT_BYTES
-        self._dead: set[str] = set(Turns.NAMES)  # locks that stand for no living process
+        self._dead = set(Turns.NAMES)  # locks that stand for no living process
         self._looked_at = 0.0
 
     def enter(self) -> None:
@@ -58,18 +57,22 @@ class Spool:
         with self._mutex, self._told():
             self._enter()
 
-    def others(self) -> bool:
-        """Whether another process has the store open; one that died is noticed a second later."""
+    def others(self, *, afresh: bool = False) -> bool:
+        """Whether another process has the store open; one that died is noticed a second later.
+
+        `afresh` looks now.
+        """
         try:
             names = {name for name in os.listdir(self.folder) if name.endswith(".lock")}
         except OSError:
             return False
         names -= self._dead
         names.discard(self._own)
-        if names and time.monotonic() - self._looked_at > _LOOK_S:
+        if names and (afresh or time.monotonic() - self._looked_at > _LOOK_S):
             self._looked_at = time.monotonic()
             gone = {name for name in names if _is_gone(self.folder / name)}
-            self._dead |= gone
+            # What is left of one is its spool, to be recovered; a newcomer has none yet.
+            self._dead |= {name for name in gone if (self.folder / name).exists()}
             names -= gone
         return bool(names)
 
@@ -211,12 +214,8 @@ def _taken(path: Path) -> FileLock | None:
 
 def _is_gone(lock_path: Path) -> bool:
     """Whether the process of a lock ended; takes away what it left but a spool to recover."""
-    try:
-        age_s = time.time() - lock_path.stat().st_mtime
-    except OSError:
-        return True
     spool = lock_path.with_suffix(".jsonl")
-    if not age_s > _YOUNG_S or not (lock := _taken(spool)):
+    if not (lock := _taken(spool)):
         return False
     _free(lock, spool)
     return True
