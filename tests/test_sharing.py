@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pytest
 from sharing import APPENDER, Child, child
 
-from nbdurable.errors import EntryError, StoreLocked
+from nbdurable.errors import EntryError
 from nbdurable.stored import SessionRecord
 from nbdurable.stores.conformance import chain, stored
-from nbdurable.stores.duckdb import DuckDBStore, lease
+from nbdurable.stores.duckdb import DuckDBStore
 
 # Appends to session "s" whenever it is told to.
 WRITER = """
@@ -23,14 +21,6 @@ store = DuckDBStore(path)
 say("ready")
 while word := told():
     say(store.append("s", [stored(preview=word)])[0].seq)
-"""
-
-# Has the store open and does nothing.
-IDLE = """
-store = DuckDBStore(path)
-say("ready")
-told()
-store.close()
 """
 
 
@@ -198,197 +188,3 @@ def test_threads_of_two_processes_append_and_read_at_once(store: DuckDBStore, pa
     assert len(found) == 40
     assert len(store.load_entries("s")) == 70
     check_whole(store, acknowledged)
-
-
-# -- who has the file ----------------------------------------------------------------------------
-
-
-# B68
-def test_a_file_that_nobody_uses_is_free_for_other_tools(store: DuckDBStore, path: Path) -> None:
-    store.append("s", [stored()])
-    with child(IDLE, path):
-        store.append("s", [stored()])
-
-        with duckdb.connect(path, read_only=True) as tool:  # another connection of this process
-            rows = tool.execute("select count(*) from nbd.entries").fetchall()
-
-    assert rows == [(2,)]
-    store.append("s", [stored()])
-
-
-# B68
-def test_a_file_stays_attached_while_it_is_used_alone(
-    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lease, "_LINGER_S", 3600.0)
-    store.append("s", [stored()])
-    before = store._core.lease.generation
-
-    for _ in range(5):
-        store.append("s", [stored()])
-        store.load_entries("s")
-
-    assert store._core.lease.generation == before
-
-
-# B68
-def test_a_file_used_alone_is_let_go_once_another_process_comes(
-    store: DuckDBStore, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else one that computes for a long time would keep everybody waiting."""
-    monkeypatch.setattr(lease, "_LINGER_S", 3600.0)
-    newcomer = Child(WRITER, path)
-    while not store._core.spool.others():
-        store.append("s", [stored()])
-
-    store.append("s", [stored()])  # the last hold ends with the file let go
-
-    newcomer.hear("ready")
-    assert int(newcomer.ask()) == len(store.load_entries("s"))
-    newcomer.end()
-
-
-# B68
-def test_a_process_busy_in_c_code_keeps_nobody_waiting(store: DuckDBStore, path: Path) -> None:
-    """It appends, and then holds the interpreter's lock, so that no thread of it can run."""
-    with child(
-        """
-import ctypes
-store = DuckDBStore(path)
-say("ready")
-told()
-store.append("s", [stored()])
-say("busy")
-ctypes.PyDLL(None).sleep(5)
-say("done")
-told()
-""",
-        path,
-    ) as other:
-        assert other.ask() == "busy"
-
-        for _ in range(10):
-            store.append("s", [stored()])
-        is_done = other.has_said()
-
-    assert not is_done
-
-
-# B68
-def test_an_exclusive_store_keeps_the_file(path: Path) -> None:
-    store = DuckDBStore(path, exclusive=True)
-    with child(
-        """
-from nbdurable.errors import StoreLocked
-say("ready")
-told()
-try:
-    DuckDBStore(path, timeout_s=0)
-except StoreLocked as exc:
-    say(exc)
-""",
-        path,
-    ) as other:
-        said = other.ask()
-
-    holder = rf"'{re.escape(str(path))}' is locked by another process \(.*PID {os.getpid()}\)"
-    assert re.search(holder + "; close it there, or work on a copy", said)
-    store.close()
-
-
-# B68
-def test_an_exclusive_store_waits_for_its_turn_and_then_keeps_it(path: Path) -> None:
-    shared = DuckDBStore(path)
-    shared.create_session(SessionRecord(id="s", created_at=1))
-    with child(IDLE, path):
-        own = DuckDBStore(path, exclusive=True)
-        before = own._core.lease.generation
-
-        shared.append("s", [stored()])
-        shared.load_entries("s")
-
-        assert own._core.lease.generation == before  # though another process has it open
-        own.close()
-        shared.append("s", [stored()])
-        assert own._core.lease.generation > before or not own._core.lease._is_attached
-    shared.close()
-
-
-# B68 case 28
-def test_a_foreign_holder_is_named_after_a_deadline(path: Path) -> None:
-    store = DuckDBStore(path, timeout_s=0.2)
-    store.create_session(SessionRecord(id="s", created_at=1))
-    with child(
-        """
-import duckdb, time
-say("ready")
-while True:
-    try:
-        held = duckdb.connect(path)
-        break
-    except duckdb.IOException:
-        time.sleep(0.01)  # until the store lets it go
-say("holds")
-told()
-""",
-        path,
-    ) as tool:
-        tool.hear("holds")
-
-        with pytest.raises(
-            StoreLocked, match=rf"locked by another process \(.*PID {tool.process.pid}\); close it"
-        ) as caught:
-            store.append("s", [stored()])
-        assert (caught.value.path, caught.value.pid) == (str(path), tool.process.pid)
-
-    assert store.append("s", [stored()])[0].n == 1  # nothing of the refused call is left
-    store.close()
-
-
-# B68
-def test_a_killed_holder_leaves_nothing_to_clean_up(store: DuckDBStore, path: Path) -> None:
-    """It is killed with the file attached and the turn taken."""
-    with child(
-        """
-store = DuckDBStore(path)
-say("ready")
-told()
-held = store._core.lease.held()
-held.__enter__()
-say("holds")
-told()
-""",
-        path,
-    ) as other:
-        assert other.ask() == "holds"
-        other.kill()
-
-        store.append("s", [stored()])
-
-    store.close()
-    assert os.listdir(path.parent) == [path.name]
-
-
-# B65 B68
-def test_a_fork_that_outlives_its_parent_keeps_nothing(store: DuckDBStore, path: Path) -> None:
-    """The parent forks with the file attached and the turn taken, and is killed."""
-    with child(
-        """
-store = DuckDBStore(path)
-say("ready")
-told()
-with store._core.lease.held():
-    if os.fork() == 0:
-        say("forked", os.getpid())
-        import time
-        time.sleep(600)
-    told()
-""",
-        path,
-    ) as other:
-        forked = int(other.ask().split()[1])
-        other.process.kill()
-        other.process.wait()
-
-        store.append("s", [stored()])
-        os.kill(forked, 9)

@@ -7,17 +7,20 @@ by asking DuckDB.
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 _SLICE_S = 0.2  # of a wait, between which an interrupt gets through
+_STOP_AGAIN_S = 0.05  # what is not running yet does not notice that it is stopped
+_MOST_STOP_S = 1.0
 
 
 class Job(Generic[T]):
-    """One piece of work; `stop` ends it early, once it can."""
+    """One piece of work, which an interrupt of who waits for it ends early."""
 
     def __init__(self, work: Callable[[Job[T]], T]) -> None:
         self._work = work
@@ -25,7 +28,8 @@ class Job(Generic[T]):
         self._error: BaseException | None = None
         self._result: list[T] = []
         self._is_stopped = False
-        self.stopper: Callable[[], None] | None = None
+        self._lock = threading.Lock()
+        self._stopper: Callable[[], None] | None = None
 
     def run(self) -> None:
         """Do the work, and keep what comes of it."""
@@ -36,16 +40,25 @@ class Job(Generic[T]):
         finally:
             self._done.set()
 
-    def stop(self) -> None:
-        """Have the work end early."""
-        self._is_stopped = True
-        if self.stopper is not None:
-            self.stopper()
+    @contextlib.contextmanager
+    def stoppable(self, stopper: Callable[[], None]) -> Iterator[None]:
+        """Have `stopper` called, from another thread, when the work is not wanted any more."""
+        with self._lock:
+            if self._is_stopped:
+                raise KeyboardInterrupt
+            self._stopper = stopper
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._stopper = None
 
-    def check(self) -> None:
-        """Raise `KeyboardInterrupt` when the work is not wanted any more."""
-        if self._is_stopped:
-            raise KeyboardInterrupt
+    def _stop(self) -> None:
+        self._is_stopped = True
+        while not self._done.wait(_STOP_AGAIN_S):
+            with self._lock:
+                if self._stopper is not None:
+                    self._stopper()
 
     def wait(self) -> T:
         """Return the result or raise the error; an interrupt stops the work and passes on."""
@@ -53,8 +66,8 @@ class Job(Generic[T]):
             while not self._done.wait(_SLICE_S):
                 pass
         except KeyboardInterrupt:
-            self.stop()
-            self._done.wait(_SLICE_S)
+            threading.Thread(target=self._stop, name="nbdurable-stop", daemon=True).start()
+            self._done.wait(_MOST_STOP_S)
             raise
         if self._error is not None:
             raise self._error

@@ -34,8 +34,9 @@ _CLOSE_WAIT_S = 1.0  # for another holder, to checkpoint at the last close
 
 # Each attach replays the log, 0.2 ms per commit in it, and a checkpoint takes as long as 20 to 60.
 _IDLE_LOG_BYTES = 64_000  # worth a checkpoint when nobody waits
-_LEAST_LOG_BYTES, _MOST_LOG_BYTES = 16_000, 256_000  # worth one before the next attach
-_SLOW_ATTACH_S = 0.003
+_LEAST_LOG_BYTES, _MOST_LOG_BYTES = 16_000, 1_000_000  # worth one before the next attach
+_BARE_ATTACH_S = 0.001
+_CHECKPOINT_S = 0.005  # as long as none was timed
 _OWN_LOG_BYTES = 4 << 20  # while attached for good; below DuckDB's own 16 MiB, which hits an append
 
 
@@ -74,7 +75,8 @@ class Lease:
         self._keepers = 0
         self._is_attached = False
         self._is_closed = False
-        self._attached_at = self._used_at = self._attach_s = 0.0
+        self._attached_at = self._used_at = 0.0
+        self._replayed_s, self._checkpoint_s = 0.0, _CHECKPOINT_S
         self._lingering: threading.Thread | None = None
         self._wal_seen = (0, 0)
         self._file = (0, 0)
@@ -272,7 +274,7 @@ class Lease:
             began = time.monotonic()
             try:
                 place.attach_file(self._base, self.path, ", read_only" if self.read_only else "")
-                self._attach_s = time.monotonic() - began
+                self._replayed_s += max(0.0, time.monotonic() - began - _BARE_ATTACH_S)
                 return
             except duckdb.Error as exc:
                 if not faults.is_locked(exc) or time.monotonic() + pause_s > deadline:
@@ -318,11 +320,21 @@ class Lease:
     def _let_go(self) -> None:
         if not self._is_attached:
             return
-        least_bytes = _LEAST_LOG_BYTES if self._attach_s > _SLOW_ATTACH_S else _MOST_LOG_BYTES
-        if not self.read_only and self.wal_bytes() > least_bytes:
-            self._checkpoint()
+        if not self.read_only:
+            self._shorten_log()
         self._detach()
         self._leave_turn()
+
+    def _shorten_log(self) -> None:
+        """Checkpoint once replays took half as long as that does, as others replay it too."""
+        log_bytes = self.wal_bytes()
+        if log_bytes < _LEAST_LOG_BYTES:
+            self._replayed_s = 0.0  # another process did it
+        elif log_bytes > _MOST_LOG_BYTES or self._replayed_s > self._checkpoint_s / 2:
+            began = time.monotonic()
+            self._checkpoint()
+            self._checkpoint_s = time.monotonic() - began
+            self._replayed_s = 0.0
 
     def _leave_turn(self) -> None:
         if self._turns is not None:

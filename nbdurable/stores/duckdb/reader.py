@@ -196,9 +196,8 @@ class Reader:
             try:
                 with self._lease.held() as cursor:
                     generation = self._lease.generation
-                    job.stopper = cursor.interrupt
-                    job.check()
-                    return query(cursor)
+                    with job.stoppable(cursor.interrupt):
+                        return query(cursor)
             except duckdb.Error as exc:
                 if is_last or not faults.is_invalidated(exc):
                     raise faults.told_of_call(exc, self._lease.path) from exc

@@ -43,7 +43,7 @@ class Spool:
         self._descriptor = -1
         self._size_bytes = 0
         self._compact_bytes = _COMPACT_BYTES
-        self._dead = set(Turns.NAMES)  # locks that stand for no living process
+        self._dead = {Turns.NAME}  # locks that stand for no living process
         self._looked_at = 0.0
 
     def enter(self) -> None:
