@@ -1,4 +1,4 @@
-"""A page that shows the session tree without a notebook: the joined module and a kernel in the page.
+"""A page that shows the session tree without a notebook: module and kernel are in the page.
 
 `html` gives it as one text; its scripts are loaded from blobs, as a host loads a widget's. What it
 can do is ``window.bench`` of ``tests/js/bench.mjs``.
@@ -38,8 +38,9 @@ def html(*, is_dark: bool = False, width: int | None = None, has_theme: bool = T
     body = f'data-jp-theme-light="{"false" if is_dark else "true"}"' if has_theme else ""
     ground = "#111" if is_dark else "#fff"
     room = f"{width}px" if width else "auto"
+    mark = " data-theme=dark" if is_dark and not has_theme else ""
     return (
-        f'<!doctype html><html{"" if has_theme or not is_dark else " data-theme=dark"}><meta charset="utf-8">'
+        f'<!doctype html><html{mark}><meta charset="utf-8">'
         f"<style>body{{margin:12px;background:{ground};{theme}}}#host{{width:{room}}}"
         f"{assets.css(*_styles())}</style><body {body}><div id=host></div>"
         f"<script type=module>{_script()}</script>"
@@ -47,7 +48,8 @@ def html(*, is_dark: bool = False, width: int | None = None, has_theme: bool = T
 
 
 def _styles() -> tuple[str, ...]:
-    return tuple(sorted((p.name for p in assets.CSS.glob("*.css")), key=lambda n: n != "widget.css"))
+    names = (path.name for path in assets.CSS.glob("*.css"))
+    return tuple(sorted(names, key=lambda name: name != "widget.css"))
 
 
 def _script() -> str:

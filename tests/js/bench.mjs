@@ -44,7 +44,7 @@ export function bench(render) {
     },
     /** Add one entry at the leaf; milliseconds to the painted row. */
     async add() {
-      const n = ++window.kernel.state.head.entries, began = performance.now();
+      const { head } = window.kernel.state, n = (head.leaf = ++head.entries), began = performance.now();
       window.kernel.put({ op: "add", n, parent: n - 1, role: 0, flags: 0, model: -1, tokens: null, cost: null, seconds: null, at: 0, exp: -1, preview: "new" }, { op: "head", leaf: n, entries: n });
       return (await painted()) - began;
     },
@@ -62,7 +62,7 @@ export function bench(render) {
         kernel.put({ op: "text", run: "bench", text: tokens }, { op: "live", run: "bench", tokens: sent });
         await frame();
         lags.push(performance.now() - began);
-        if (!host.querySelector(".nbd-selected .nbd-words").textContent.endsWith(`w${sent}`)) throw new Error(`w${sent} is not in the row`);
+        if (!host.querySelector(".nbd-row-selected .nbd-row-words").textContent.endsWith(`w${sent}`)) throw new Error(`w${sent} is not in the row`);
         await new Promise((resolve) => setTimeout(resolve, Math.max(0, 33 - (performance.now() - began))));
       }
       seen.disconnect();

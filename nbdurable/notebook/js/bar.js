@@ -18,14 +18,14 @@ export class Bar {
     this.handlers = handlers;
     this.timer = 0;
     this.title = el("b", { dir: "auto" });
-    this.facts = el("span", { class: "nbd-num nbd-facts" });
-    this.found = el("span", { class: "nbd-num nbd-found" });
+    this.facts = el("span", { class: "nbd-num nbd-tree-facts" });
+    this.found = el("span", { class: "nbd-num nbd-tree-found" });
     this.whole = el("button", { class: "nbd-edge", hidden: true, title: "Show everything (z)", onclick: () => handlers.onWhole() });
     this.find = el("input", {
-      type: "search", class: "nbd-find", placeholder: "Find in tree", "aria-label": "Find in tree", title: "Find (/)", dir: "auto",
+      type: "search", class: "nbd-tree-find", placeholder: "Find in tree", "aria-label": "Find in tree", title: "Find (/)", dir: "auto",
       oninput: () => this.typed(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     });
-    this.filter = el("select", { class: "nbd-filter", "aria-label": "Show", onchange: () => handlers.onFilter(/** @type {Filter} */ (this.filter.value)) },
+    this.filter = el("select", { class: "nbd-tree-filter", "aria-label": "Show", onchange: () => handlers.onFilter(/** @type {Filter} */ (this.filter.value)) },
       ...FILTERS.map(([value, label]) => el("option", { value }, label)));
     this.compare = el("button", { class: "nbd-compare-pins", title: "Pin two or more entries, then compare them", onclick: () => handlers.onCompare() });
     this.root = el("div", { class: "nbd-bar", role: "toolbar", "aria-label": "Tree" }, this.title, this.facts, el("span", { class: "nbd-gap" }),

@@ -2,6 +2,7 @@
 /** What an entry holds, block by block: text, thinking, a call with its result, pictures, files. */
 import { el } from "./dom.js";
 import { copyButton } from "./clipboard.js";
+import { countOf, durationText } from "./figures.js";
 import { nodesToDom } from "./nodes.js";
 
 /**
@@ -27,7 +28,7 @@ export function blockToDom(block, select) {
     case "text":
       return longText(block.text);
     case "thinking":
-      return foldedPart(block.tokens ? `thinking, ${counted(block.tokens, "token")}` : "thinking", longText(block.text));
+      return foldedPart(block.tokens ? `thinking, ${countOf(block.tokens, "token")}` : "thinking", longText(block.text));
     case "call":
       return callUnit(block, select);
     case "image":
@@ -74,25 +75,6 @@ export function foldedPart(label, ...inner) {
   return el("details", { class: "nbd-fold" }, el("summary", {}, label), el("div", {}, ...inner));
 }
 
-/** @param {number} n @param {string} noun @returns {string} */
-export function counted(n, noun) {
-  return `${Number(n).toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
-}
-
-/** @param {number | null | undefined} seconds @returns {string} */
-export function secondsText(seconds) {
-  if (seconds === null || seconds === undefined) return "";
-  if (seconds < 10) return `${seconds.toFixed(seconds < 1 ? 2 : 1)} s`;
-  return seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
-}
-
-/** @param {number | null | undefined} usd @returns {string} */
-export function costText(usd) {
-  if (usd === null || usd === undefined) return "";
-  if (usd === 0) return "$0";
-  return usd < 0.01 ? `$${usd.toFixed(usd < 0.0001 ? 6 : 4)}` : `$${usd.toFixed(usd < 1 ? 3 : 2)}`;
-}
-
 // -- calls, pictures, files ----------------------------------------------------------------------
 
 /** @param {Block} block @param {(n: number) => void} select */
@@ -101,14 +83,14 @@ function callUnit(block, select) {
   const args = callArguments(String(block.arguments ?? ""));
   const call = el("div", { class: "nbd-call" }, el("i", {}, block.name), `(${args.slice(0, TEXT_CHARS)})`);
   if (args.length > TEXT_CHARS) call.appendChild(longText(args));
-  const unit = el("div", { class: "nbd-unit", role: "group", "aria-label": `call of ${block.name}` }, call);
-  unit.appendChild(result ? resultPart(result, select) : el("div", { class: "nbd-dim" }, "no result yet"));
+  const unit = el("div", { class: "nbd-callbox", role: "group", "aria-label": `call of ${block.name}` }, call);
+  unit.appendChild(result ? resultPart(result, select) : el("div", { class: "nbd-faded" }, "no result yet"));
   return unit;
 }
 
 /** @param {CallResult} result @param {(n: number) => void} select */
 function resultPart(result, select) {
-  const side = el("span", { class: "nbd-side" }, secondsText(result.seconds));
+  const side = el("span", { class: "nbd-callside" }, durationText(result.seconds ?? null));
   const n = result.n;
   if (n) side.appendChild(el("button", { class: "nbd-ref", title: `go to #${n}`, onclick: () => select(n) }, `#${n}`));
   return el(

@@ -192,7 +192,7 @@ export class Composer {
   // -- questions -----------------------------------------------------------------------------------
 
   drawQuestions() {
-    const asked = [...(this.context.store.questions?.values() ?? [])];
+    const asked = [...this.context.store.questions.values()];
     const ids = asked.map(({ id }) => id).join("\n");
     if (ids === (this.questions.dataset.ids ?? "")) return;
     const isMore = asked.length > this.questions.children.length;

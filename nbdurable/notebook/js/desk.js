@@ -6,25 +6,8 @@
 import { el, setText } from "./dom.js";
 
 /**
- * @typedef {import("./tree.js").View} View
- * @typedef {import("./store.js").Live} Live
- * @typedef {{ labels: string[], ratings: { name: string, score: number | boolean, by?: string | null }[], preferred: boolean }} Marks
- * @typedef {{ id: string, run: string, tool: string, text: string }} Question
- * @typedef {object} Known  what the view's store tells
- * @property {any} head
- * @property {Map<string, Live>} live
- * @property {Map<string, Question>} [questions]
- * @property {number} count
- * @property {(n: number) => string} role
- * @property {(n: number) => number} parentOf
- * @property {(n: number) => number} flags
- * @property {(n: number) => string | null} model
- * @property {(n: number) => Marks | null | undefined} marks
- * @property {(n: number) => string | null | undefined} note
- * @property {(n: number) => string | null | undefined} preview
- * @property {(n: number) => number[]} childrenOf
- * @property {(n: number) => number[]} siblingsOf
- * @typedef {{ link: import("./link.js").Link, store: Known, view: View }} Context
+ * @typedef {import("./tree.js").Context} Context
+ * @typedef {import("./store.js").Question} Question
  * @typedef {{ isDone: boolean, body: any }} Outcome
  * @typedef {{ set(text: string): void, fail(text: string): void, close(): void }} Word
  * @typedef {{ label: string, isMenu?: boolean, back?: Element | null, onClose?: () => void }} FloatOptions
@@ -56,6 +39,8 @@ export class Desk {
     this.float = null;
     /** @type {Set<Word>} */
     this.words = new Set();
+    /** @type {Set<any>} timers of what is not answered yet */
+    this.waits = new Set();
     /** @type {import("./pane.js").Pane | null} */
     this.pane = null;
     /** @type {import("./composer.js").Composer | null} */
@@ -93,10 +78,12 @@ export class Desk {
     this.busy.add(key);
     anchor?.setAttribute("aria-disabled", "true");
     const silent = setTimeout(() => word.set(SILENT_WORDS), SILENT_MS);
+    this.waits.add(silent);
     try {
       const body = await this.context.link.act(name, args, (stage) => word.set(STAGE_WORDS[stage]));
       word.close();
       if (done) this.context.view.say(done);
+      if (body?.run && name !== "sample") this.context.view.follow(body.run);
       setTimeout(() => this.busy.delete(key), HELD_MS);
       return { isDone: true, body };
     } catch (error) {
@@ -105,6 +92,7 @@ export class Desk {
       return { isDone: false, body: null };
     } finally {
       clearTimeout(silent);
+      this.waits.delete(silent);
       anchor?.removeAttribute("aria-disabled");
       this.context.view.changed();
     }
@@ -130,7 +118,6 @@ export class Desk {
         node.classList.add("nbd-word-bad");
         node.appendChild(el("button", { "aria-label": "Close this message", onclick: close }, "×"));
         word.set(said);
-        this.context.view.say(said);
       },
       close: () => close(),
     };
@@ -226,6 +213,7 @@ export class Desk {
   close() {
     this.float?.close();
     this.clearWords();
+    this.waits.forEach(clearTimeout);
     desks.delete(this.context);
   }
 }

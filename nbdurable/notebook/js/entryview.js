@@ -1,10 +1,11 @@
 // @ts-check
 /** An entry as it is read: its blocks, the system text of its run, its error, marks and figures. */
 import { el } from "./dom.js";
-import { blockToDom, costText, counted, foldedPart, longText, moreButton, secondsText } from "./blocks.js";
+import { blockToDom, foldedPart, longText, moreButton } from "./blocks.js";
 import { deskOf } from "./desk.js";
+import { countOf, durationText, usdText } from "./figures.js";
 
-/** @typedef {import("./desk.js").Context} Context @typedef {import("./desk.js").Marks} Marks */
+/** @typedef {import("./desk.js").Context} Context @typedef {import("./store.js").Marks} Marks */
 
 /** @param {Context} context @param {number} n @param {any} detail @param {() => void} showAll @returns {Node[]} */
 export function entryParts(context, n, detail, showAll) {
@@ -16,7 +17,7 @@ export function entryParts(context, n, detail, showAll) {
   if (detail.system) parts.push(foldedPart("system prompt", longText(detail.system)));
   parts.push(...(detail.blocks ?? []).map((/** @type {any} */ block) => blockToDom(block, select)));
   if (detail.hidden) parts.push(moreButton(String(detail.hidden).replace(/^…\s*/, ""), showAll));
-  if (!parts.length) parts.push(el("div", { class: "nbd-dim" }, "no text"));
+  if (!parts.length) parts.push(el("div", { class: "nbd-faded" }, "no text"));
   return parts;
 }
 
@@ -64,17 +65,17 @@ export function entryFigures(detail) {
   if (!detail) return "";
   const tokens = tokensOf(detail.tokens);
   const stop = detail.stop_reason && !["stop", "tool_calls"].includes(detail.stop_reason) ? detail.stop_reason : "";
-  const first = secondsText(detail.ttft);
-  return [tokens, costText(detail.cost_usd), first && `${first} to first`, secondsText(detail.seconds), stop].filter(Boolean).join(" · ");
+  const first = durationText(detail.ttft ?? null);
+  return [tokens, usdText(detail.cost_usd ?? null), first && `${first} to first`, durationText(detail.seconds ?? null), stop].filter(Boolean).join(" · ");
 }
 
 /** @param {Record<string, number> | number | null | undefined} tokens by kind @returns {string} */
 function tokensOf(tokens) {
   if (tokens === null || tokens === undefined) return "";
-  if (typeof tokens === "number") return counted(tokens, "token");
+  if (typeof tokens === "number") return countOf(tokens, "token");
   const of = (/** @type {string} */ kind) => tokens[kind] ?? tokens[`${kind}_tokens`] ?? 0;
   const input = of("input") + of("cache_read") + of("cache_write");
   const output = of("output");
   if (!input && !output) return "";
-  return input ? `${input.toLocaleString("en")} → ${counted(output, "token")}` : counted(output, "token");
+  return input ? `${input.toLocaleString("en")} → ${countOf(output, "token")}` : countOf(output, "token");
 }

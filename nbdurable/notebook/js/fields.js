@@ -57,7 +57,7 @@ function rangeText(least, most, isWhole) {
 
 /** A choice of models, where any other name may be typed. @param {string[]} names @param {string} value @param {{ isHidden?: boolean }} [options] @returns {Field & { set(names: string[], value: string): void }} */
 export function modelField(names, value, { isHidden = false } = {}) {
-  const select = el("select", { class: "nbd-model", onchange: change });
+  const select = el("select", { class: "nbd-pick", onchange: change });
   const own = el("input", { type: "text", class: "nbd-wide", "aria-label": "Name of the model", placeholder: "name of the model", hidden: true, onkeydown: keepEditing });
   let usual = value;
   const offer = () => {
@@ -70,21 +70,20 @@ export function modelField(names, value, { isHidden = false } = {}) {
     if (!own.hidden) own.focus();
   }
   offer();
-  const now = () => (select.value === OTHER_MODEL ? own.value.trim() : select.value);
+  const now = () => (own.hidden ? select.value : own.value.trim());
   const name = el("span", { class: isHidden ? "nbd-hidden" : "nbd-name" }, "Model");
   return {
     root: el("span", { class: "nbd-field" }, el("label", { class: "nbd-pair" }, name, select), own),
     input: select,
     read: () => (now() && now() !== usual ? now() : undefined),
-    problem: () => (select.value === OTHER_MODEL && !own.value.trim() ? "name the model, or choose one" : null),
+    problem: () => (!own.hidden && !own.value.trim() ? "name the model, or choose one" : null),
     set(given, chosen) {
       if (given.join("\n") === names.join("\n") && chosen === usual) return;
-      const kept = select.value !== usual && select.value !== OTHER_MODEL && given.includes(select.value) ? select.value : null;
-      const isOwnName = select.value === OTHER_MODEL;
+      const kept = select.value !== usual && given.includes(select.value) ? select.value : null;
       [names, usual] = [given, chosen];
       offer();
       if (kept) select.value = kept;
-      if (isOwnName) select.value = OTHER_MODEL;
+      if (!own.hidden) select.value = OTHER_MODEL;
     },
   };
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** An answer while it is written: text is added to what stands there, step under step. */
 import { el, setText } from "./dom.js";
-import { costText, secondsText } from "./blocks.js";
+import { countOf, durationText, usdText } from "./figures.js";
 
 /** @typedef {import("./store.js").Live} Live */
 
@@ -61,7 +61,7 @@ export class LiveText {
 
   figures() {
     const { tokens, cost_usd: cost, ttft } = this.row;
-    const first = secondsText(ttft);
-    return [tokens && `${tokens.toLocaleString("en")} tokens`, costText(cost), first && `${first} to first`].filter(Boolean).join(" · ");
+    const first = durationText(ttft);
+    return [tokens && countOf(tokens, "token"), usdText(cost), first && `${first} to first`].filter(Boolean).join(" · ");
   }
 }

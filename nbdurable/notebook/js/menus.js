@@ -3,21 +3,14 @@
 import { el } from "./dom.js";
 import { copyText } from "./clipboard.js";
 import { deskOf, focused, textOf } from "./desk.js";
+import { ROW_KEYS } from "./keys.js";
 
 /**
  * @typedef {import("./desk.js").Context} Context
  * @typedef {{ label: string, long?: string, name?: string, key?: string, isCode?: boolean, run?: () => void }} Item
  */
 
-/** The keys of the tree itself. */
-const TREE_KEYS = [
-  ["↑ ↓", "go through the rows"],
-  ["→ ←", "open and close"],
-  ["Home End", "first row, last row"],
-  ["Enter", "go to the whole entry"],
-  ["Esc", "close; back to the tree"],
-  ["Ctrl ⏎", "run what is written"],
-];
+const WRITING_KEYS = [["Ctrl ⏎", "run what is written, send a form"]];
 
 /**
  * Open a menu; an item is run by click, Enter or its key.
@@ -81,8 +74,8 @@ export async function codeMenu(context, n, codes, anchor) {
 
 /** @param {Context} context @param {Item[]} actions */
 export function openHelp(context, actions) {
-  const keys = [...TREE_KEYS, ...actions.map(({ key = "", long = "" }) => [key, long.replace("…", "")])];
-  const rows = keys.flatMap(([key, does]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, does)]);
+  const keys = [...ROW_KEYS, ...WRITING_KEYS, ...actions.map(({ key = "", long = "" }) => [key, long.replace("…", "")])];
+  const rows = keys.map(([key, does]) => el("div", {}, el("dt", {}, ...key.split(" ").map((one) => el("kbd", {}, one))), el("dd", {}, does)));
   const close = el("button", { class: "nbd-edge", onclick: () => float.close() }, "Close");
   const node = el("div", { class: "nbd-help" }, el("b", {}, "Keys"), el("dl", {}, ...rows), close);
   const float = deskOf(context).open(node, null, { label: "Keys" });

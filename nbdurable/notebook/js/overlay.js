@@ -10,7 +10,7 @@ export class Overlay {
   /** @param {Around} around */
   constructor(around) {
     this.around = around;
-    this.root = el("div", { class: "nbd-over", hidden: true });
+    this.root = el("div", { class: "nbd-tree-over", hidden: true });
     /** @type {{ close(): void } | null} */
     this.comparison = null;
   }
@@ -24,19 +24,9 @@ export class Overlay {
       this.close();
       main.hidden = true;
       this.root.hidden = false;
-      const onPrefer = (/** @type {number} */ winner, /** @type {number[]} */ losers) => { void this.prefer(winner, losers); };
+      // the comparison has stored it already
+      const onPrefer = (/** @type {number} */ winner) => view.say(`#${winner} preferred`);
       this.comparison = showComparison(this.root, link, body, { onClose: () => this.leave(), onPrefer });
-    } catch (error) {
-      view.say(/** @type {Error} */ (error).message);
-    }
-  }
-
-  /** @param {number} winner @param {number[]} losers */
-  async prefer(winner, losers) {
-    const { link, view } = this.around;
-    try {
-      await link.act("prefer", { winner, losers });
-      view.say(`#${winner} preferred`);
     } catch (error) {
       view.say(/** @type {Error} */ (error).message);
     }

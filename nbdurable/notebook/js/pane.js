@@ -49,16 +49,16 @@ export class Pane {
     this.growing = null;
     this.id = `nbd-pane-${++panes}`;
     this.title = el("b", {});
-    this.facts = el("span", { class: "nbd-facts" });
+    this.facts = el("span", { class: "nbd-pane-facts" });
     this.tabs = PANE_TABS.map(([name, label]) => el("button", { role: "tab", id: `${this.id}-${name}`, "aria-controls": this.id, onclick: () => this.choose(name) }, label));
-    const tabs = el("div", { class: "nbd-tabs", role: "tablist", "aria-label": "What to show", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) }, ...this.tabs);
+    this.tablist = el("div", { class: "nbd-tabs", role: "tablist", "aria-label": "What to show", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) }, ...this.tabs);
     this.marks = el("div", { class: "nbd-marks", hidden: true });
     this.body = el("div", { class: "nbd-pane-body", id: this.id, role: "tabpanel", tabindex: 0 });
     this.buttons = el("div", { class: "nbd-pane-acts", role: "group", "aria-label": "Actions" });
     this.figures = el("span", { class: "nbd-figures" });
     this.code = el("button", { class: "nbd-quiet", onclick: () => this.desk.actions?.run("copy_code", this.n, this.code) }, "Copy as code");
     this.root = el("section", { class: "nbd-pane", "aria-label": "Entry" },
-      el("div", { class: "nbd-pane-head" }, this.title, this.facts, el("span", { class: "nbd-gap" }), tabs),
+      el("div", { class: "nbd-pane-head" }, this.title, this.facts, el("span", { class: "nbd-gap" }), this.tablist),
       this.marks, this.body,
       el("div", { class: "nbd-pane-foot" }, this.buttons, el("div", { class: "nbd-foot-line" }, this.figures, el("span", { class: "nbd-gap" }), this.code)));
     this.root.addEventListener("keydown", (event) => this.press(event));
@@ -136,6 +136,7 @@ export class Pane {
       clearTimeout(this.timer);
       this.drawn = "";
       this.body.replaceChildren(this.editor.open(n, detail, text, () => this.restore()));
+      this.root.classList.add("nbd-editing");
       this.editor.focus();
     } catch (error) {
       this.desk.say(this.body).fail(textOf(error));
@@ -166,9 +167,11 @@ export class Pane {
     this.n = 0;
     this.current = null;
     this.drawn = "";
+    this.root.classList.remove("nbd-editing");
     this.growing = new LiveText(row, (n) => this.context.view.select(n));
     this.marks.hidden = true;
     this.code.hidden = true;
+    this.tablist.hidden = true;
     setAttr(this.root, "aria-label", "The answer that is being written");
     this.body.replaceChildren(this.growing.root);
     this.body.scrollTop = this.body.scrollHeight;
@@ -225,6 +228,7 @@ export class Pane {
     const hadFocus = body.contains(focused(body)) && body !== focused(body);
     this.growing = null;
     this.drawn = mark;
+    this.root.classList.remove("nbd-editing");
     body.replaceChildren(...parts);
     body.querySelectorAll("details").forEach((part, at) => { part.open = open[at] ?? false; });
     body.scrollTop = isAtEnd ? body.scrollHeight : top;
@@ -262,6 +266,7 @@ export class Pane {
     setText(this.facts, n > 0 ? entryFacts(store.model(n), current) : "");
     setText(this.figures, entryFigures(current));
     this.code.hidden = n <= 0;
+    this.tablist.hidden = n <= 0;
     const chips = n > 0 ? markChips(store.marks(n)) : [];
     const text = chips.map((chip) => chip.textContent).join("\n");
     if (text !== this.marks.dataset.text) this.marks.replaceChildren(...chips);
@@ -275,13 +280,15 @@ export class Pane {
     const { actions } = this.desk;
     const run = this.growing?.isRunning ? this.growing.run : null;
     const listed = this.growing || this.n <= 0 ? [] : (actions?.list(this.n) ?? []).filter((action) => action.isPrimary);
-    const shown = run ? [{ name: "cancel", label: "Cancel", long: "Cancel this run", key: "x" }] : listed;
-    const sort = JSON.stringify([this.n, run, shown.map(({ label }) => label)]);
+    const live = run ? { name: "cancel", label: "Cancel", long: "Cancel this run", key: "x" } : { name: "goon", label: "Continue", long: "Ask again", key: "g" };
+    const shown = this.growing ? [live] : listed;
+    const n = this.growing ? this.growing.parent : this.n;
+    const sort = JSON.stringify([n, run, shown.map(({ label }) => label)]);
     if (sort === this.sort) return;
     this.sort = sort;
     this.buttons.replaceChildren(...shown.map(({ name, label, long, key }) => {
-      const press = () => actions?.run(name, this.n, button);
-      const button = el("button", { class: "nbd-edge", title: `${long} (${key})`, "aria-label": long === label ? null : `${label}: ${long}`, "aria-keyshortcuts": key, "data-run": run, onclick: press }, label);
+      const press = () => actions?.run(name, n, button);
+      const button = el("button", { class: "nbd-quiet", title: `${long} (${key})`, "aria-label": long === label ? null : `${label}: ${long}`, "aria-keyshortcuts": key, "data-run": run, onclick: press }, label);
       return button;
     }));
   }

@@ -32,23 +32,23 @@ export class Row {
     this.railHost = el("span", { class: "nbd-rails" });
     this.words = document.createTextNode("");
     this.caret = el("span", { class: "nbd-caret", hidden: true });
-    this.text = el("span", { class: "nbd-words", dir: "auto" }, this.words, this.caret);
-    this.chipHost = el("span", { class: "nbd-chips" });
-    this.counter = el("span", { class: "nbd-count" });
-    this.switcher = el("span", { class: "nbd-switch", hidden: true },
+    this.text = el("span", { class: "nbd-row-words", dir: "auto" }, this.words, this.caret);
+    this.chipHost = el("span", { class: "nbd-row-chips" });
+    this.counter = el("span", { class: "nbd-row-count" });
+    this.switcher = el("span", { class: "nbd-row-switch", hidden: true },
       forMouse({ onclick: say("back"), title: "Previous sibling" }, "‹"), this.counter, forMouse({ onclick: say("on"), title: "Next sibling" }, "›"));
-    this.buttonHost = el("span", { class: "nbd-acts", hidden: true });
-    this.model = el("span", { class: "nbd-model" });
-    this.figures = ["tokens", "cost", "time"].map((name) => el("span", { class: `nbd-num nbd-${name}` }));
+    this.buttonHost = el("span", { class: "nbd-row-acts", hidden: true });
+    this.model = el("span", { class: "nbd-row-model" });
+    this.figures = ["tokens", "cost", "time"].map((name) => el("span", { class: `nbd-num nbd-row-${name}` }));
     this.root = el("div", { class: "nbd-row", role: "treeitem", onclick: say("pick"), ondblclick: say("enter"), onmousedown: keepFocus },
-      this.twist, this.ordinal, this.railHost, this.text, this.chipHost, this.switcher, this.buttonHost, el("span", { class: "nbd-meta" }, this.model, ...this.figures));
+      this.twist, this.ordinal, this.railHost, this.text, this.chipHost, this.switcher, this.buttonHost, el("span", { class: "nbd-row-meta" }, this.model, ...this.figures));
   }
 
   /** @param {Face} face @param {Place} place */
   draw(face, place) {
     const { root } = this;
     setAttr(root, "id", place.id);
-    setAttr(root, "class", ["nbd-row", `nbd-is-${face.shape}`, face.isOn ? "nbd-on" : "nbd-off", face.isLive && "nbd-live", face.hasCaret && "nbd-writes", place.isSelected && "nbd-selected", place.isPinned && "nbd-pinned"].filter(Boolean).join(" "));
+    setAttr(root, "class", ["nbd-row", `nbd-is-${face.shape}`, face.isOn ? "nbd-row-on" : "nbd-row-off", face.isLive && "nbd-row-live", face.hasCaret && "nbd-row-writes", place.isSelected && "nbd-row-selected", place.isPinned && "nbd-row-pinned"].filter(Boolean).join(" "));
     setAttr(root, "aria-level", place.level);
     setAttr(root, "aria-posinset", place.place);
     setAttr(root, "aria-setsize", place.of);
@@ -73,7 +73,7 @@ export class Row {
     if (this.words.data !== face.text) this.words.data = face.text;
     if (this.caret.hidden === face.hasCaret) {
       this.caret.hidden = !face.hasCaret;
-      this.root.classList.toggle("nbd-writes", face.hasCaret);
+      this.root.classList.toggle("nbd-row-writes", face.hasCaret);
     }
     setText(this.model, face.model);
     this.figures.forEach((figure, at) => setText(figure, face.figures[at]));

@@ -136,7 +136,7 @@ export class Rows {
     });
     this.spare.length = Math.min(this.spare.length, SPARE);
     setAttr(this.root, "aria-activedescendant", this.rows.has(this.selected) ? this.idOf(this.selected) : null);
-    this.fetch(from, to);
+    this.wantTexts(from, to);
   }
 
   /** @param {string} name */
@@ -187,7 +187,7 @@ export class Rows {
   }
 
   /** Ask for the first words of rows in sight and of those that come next. @param {number} from @param {number} to */
-  fetch(from, to) {
+  wantTexts(from, to) {
     const wanted = [];
     for (let line = Math.max(0, from - AHEAD); line < Math.min(this.lines.length, to + AHEAD); line++) {
       const n = this.lines.entryAt(line);

@@ -167,11 +167,18 @@ export class Store {
   /** Hang an entry under its parent. @param {number} n */
   hang(n) {
     const said = this.columns.parent[n - 1];
-    const parent = said > 0 && said <= this.count && said !== n ? said : 0;
+    const parent = said > 0 && said <= this.count && !(said >= n && this.isRing(n)) ? said : 0;
     this.parents[n] = parent;
     if (this.last[parent]) this.next[this.last[parent]] = n;
     else this.first[parent] = n;
     this.last[parent] = n;
+  }
+
+  /** Whether an entry is said to hang under itself: a ring is cut above its first. @param {number} n */
+  isRing(n) {
+    const said = this.columns.parent;
+    for (let at = said[n - 1], step = 0; at > 0 && step <= said.length; at = said[at - 1], step++) if (at === n) return true;
+    return false;
   }
 
   /** Mark the way to the leaf. */

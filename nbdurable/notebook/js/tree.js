@@ -80,11 +80,11 @@ class TreeView {
     this.pane = createPane(context);
     this.composer = createComposer(context);
     this.hider = el("style");
-    this.notice = el("div", { class: "nbd-notice", hidden: true });
-    this.status = el("div", { class: "nbd-status", role: "status" });
-    this.empty = el("div", { class: "nbd-empty", hidden: true });
-    this.body = el("div", { class: "nbd-body" }, el("div", { class: "nbd-side" }, this.rows.root, this.empty, this.status), this.pane.root);
-    this.main = el("div", { class: "nbd-main", hidden: true }, this.bar.root, this.body, this.composer.root);
+    this.notice = el("div", { class: "nbd-tree-notice", hidden: true });
+    this.status = el("div", { class: "nbd-tree-status", role: "status" });
+    this.empty = el("div", { class: "nbd-tree-empty", hidden: true });
+    this.body = el("div", { class: "nbd-tree-body" }, el("div", { class: "nbd-tree-side" }, this.rows.root, this.empty, this.status), this.pane.root);
+    this.main = el("div", { class: "nbd-tree-main", hidden: true }, this.bar.root, this.body, this.composer.root);
     this.overlay = new Overlay(this);
     put(this.root, this.hider, this.notice, this.main, this.overlay.root);
     this.silent = setTimeout(() => this.notify(UNHEARD), UNHEARD_MS);
@@ -233,7 +233,7 @@ class TreeView {
   /** Open what a row stands for. @param {number} line */
   enter(line) {
     if (this.choice.lines.groupAt(line)) this.choice.fold(line);
-    else this.pane.root.focus();
+    else this.pane.focus();
   }
 
   /** @param {KeyboardEvent} event */
@@ -244,7 +244,7 @@ class TreeView {
     const name = step || (letter && this.typeAhead.isTyping) ? null : this.actions.keyFor(event);
     if (step) this.walk(step);
     else if (name !== null) this.act(name, line, rows.element(line));
-    else if (letter) choice.choose(this.typeAhead.lineFor(event.key, lines, line, (at) => this.store.preview(lines.entryAt(at)) ?? ""));
+    else if (letter && !event.repeat) choice.choose(this.typeAhead.lineFor(event.key, lines, line, (at) => this.store.preview(lines.entryAt(at)) ?? ""));
     else return;
     event.preventDefault();
     event.stopPropagation();
