@@ -134,6 +134,7 @@ def test_three_processes_append_while_one_of_them_is_killed(path: Path) -> None:
 
 # B24 B68 case 28
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_three_processes_append_a_thousand_each_while_one_is_killed(path: Path) -> None:
     shared_by_three(path, each=1_000, kills=5)
 

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from nbdurable.errors import StoreLocked
 from nbdurable.stored import SessionRecord
 from nbdurable.stores.conformance import stored
 from nbdurable.stores.duckdb import DuckDBStore, lease
+from nbdurable.stores.duckdb.turns import Turns
 
 # Appends to session "s" whenever it is told to.
 WRITER = """
@@ -237,8 +239,13 @@ with store._core.lease.held():
         other.process.kill()
         other.process.wait()
 
+        turns = Turns(store._core.spool.folder)
+        has_turn = turns.enter(time.monotonic() + 5)
+        turns.leave()
         store.append("s", [stored()])
-        os.kill(forked, 9)
+        os.kill(forked, signal.SIGKILL)
+
+    assert has_turn
 
 
 # -- interrupts ----------------------------------------------------------------------------------
