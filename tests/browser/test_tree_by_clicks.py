@@ -26,7 +26,7 @@ chat.label(2, "first try")
 chat.close()
 """
 TOLD = """
-print(len(chat.entries()), "entries", len(chat.runs()), "runs", chat.df()["labels"].dropna().tolist())
+print(len(chat.entries()), "entries", len(chat.runs()), "runs", [*chat.df()["labels"].dropna()])
 """
 
 
