@@ -26,6 +26,8 @@ from nbdurable.stores.base import Store
 # The order decides where a value could be of two formats.
 READERS = {
     "chatgpt": "nbdurable.formats.chatgpt",
+    "claude": "nbdurable.formats.claude",
+    "pi": "nbdurable.formats.pi",
 }
 _SNIFFED = 20  # records that are looked at to find the format
 _BAR_FROM_BYTES = 8 << 20

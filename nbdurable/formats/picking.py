@@ -6,7 +6,10 @@ reader says what it expects and never fails over what it finds.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
+import re
 from collections.abc import Container
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +18,8 @@ from nbdurable.ids import as_us
 
 _LAST_US = 253_402_300_799_999_999  # the end of the year 9999
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds that is the year 5138
+
+_ROOT_ID = re.compile("0{8}-0{4}-[04]0{3}-[08]0{3}-0{12}")
 
 
 def as_text(value: Any) -> str:
@@ -39,10 +44,23 @@ def as_id(value: Any) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def is_root_id(id: str | None) -> bool:
+    """Whether an id is one of zeros, which some programs call the parent of a root."""
+    return id is not None and _ROOT_ID.fullmatch(id) is not None
+
+
 def as_count(value: Any) -> int:
     """Return a number of tokens, or 0 for what is none."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return value if is_whole and 0 <= value < 1 << 53 else 0
+
+
+def bytes_of(value: Any) -> bytes | None:
+    """Return the bytes of base64 text, or None for what is none."""
+    try:
+        return base64.b64decode(value, validate=True) if isinstance(value, str) else None
+    except (binascii.Error, ValueError):
+        return None
 
 
 def as_number(value: Any) -> float | None:

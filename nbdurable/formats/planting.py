@@ -289,7 +289,7 @@ class _Planting:
             if value and first is not None:
                 about.append(Said(first, name, value, at=self._found.at))
             elif value:
-                self._note(None, f"it has no entry that its {name} could stand beside")
+                self._note(None, f"it has no entry for its {name} to stand beside: {shown(value)}")
         for said in about:
             self._annotate(said)
 
