@@ -27,6 +27,8 @@ from nbdurable.stores.base import Store
 READERS = {
     "chatgpt": "nbdurable.formats.chatgpt",
     "claude": "nbdurable.formats.claude",
+    "open_webui": "nbdurable.formats.open_webui",
+    "librechat": "nbdurable.formats.librechat",
     "pi": "nbdurable.formats.pi",
 }
 _SNIFFED = 20  # records that are looked at to find the format
