@@ -97,9 +97,17 @@ class Adder:
                 self._known.add(session_id)
         here = {entry.id: entry for entry in self._store.load_entries(session_id)}
         planted = self._planted(found, session_id, here)
-        if here and planted.entries and not any(entry.id in here for entry in planted.entries):
+        if not self._is_same(planted, here):
             return None
         return self._grow(session_id, planted, here)
+
+    def _is_same(self, planted: Planted, here: Mapping[str, StoredEntry]) -> bool:
+        """Whether a conversation is that of a session: it shares entries, or has them all."""
+        mine = {entry.id for entry in planted.entries}
+        theirs = {id for id, entry in here.items() if entry.source_id is not None}
+        if not mine or not theirs:
+            return True
+        return not mine.isdisjoint(theirs) if self._has_ids else mine <= theirs or theirs <= mine
 
     def _planted(
         self, found: Conversation, session_id: str, known: Mapping[str, StoredEntry]

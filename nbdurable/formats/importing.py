@@ -30,6 +30,9 @@ READERS = {
     "open_webui": "nbdurable.formats.open_webui",
     "librechat": "nbdurable.formats.librechat",
     "pi": "nbdurable.formats.pi",
+    "langsmith": "nbdurable.formats.langsmith",
+    "openai": "nbdurable.formats.openai",
+    "sharegpt": "nbdurable.formats.sharegpt",
 }
 _SNIFFED = 20  # records that are looked at to find the format
 _BAR_FROM_BYTES = 8 << 20
