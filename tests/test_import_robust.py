@@ -140,9 +140,9 @@ def test_numbers_that_json_does_not_have_are_null() -> None:
 
 # B33
 def test_numbers_beyond_2_to_the_53_are_kept() -> None:
-    _, store = imported(
-        b'{"messages": [{"role": "user", "content": "a", "n": ' + b"9" * 40 + b"}]}", None
-    )
+    line = '{"messages": [{"role": "user", "content": "a", "n": ' + "9" * 40 + "}]}"
+
+    _, store = imported(line.encode(), None)
 
     (talk,) = talks(store).values()
     assert json.loads(talk.stored("message 1").payload)["source"]["n"] == int("9" * 40)
@@ -156,7 +156,7 @@ def test_numbers_beyond_2_to_the_53_are_kept() -> None:
 def test_values_nobody_expects_are_passed_over(odd: bytes) -> None:
     good = b'{"messages": [{"role": "user", "content": "a"}]}'
 
-    report, store = imported(good + b"\n" + odd + b"\n" + good.replace(b"a", b"b"), "openai")
+    report, store = imported(good + b"\n" + odd + b"\n" + good.replace(b'"a"', b'"b"'), "openai")
 
     assert len(report.sessions) == len(store.list_sessions()) == 2
 
@@ -279,7 +279,7 @@ def test_an_archive_damaged_inside_gives_a_report(store: Store) -> None:
 # -- values --------------------------------------------------------------------------------------
 
 
-def values(data: bytes, is_record: object = None) -> Iterator[Found | Damage]:
+def values(data: bytes) -> Iterator[Found | Damage]:
     return read_values(io.BytesIO(data), lambda value: isinstance(value, dict) and "id" in value)
 
 

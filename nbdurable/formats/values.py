@@ -95,10 +95,12 @@ def _decoder(first: bytes) -> codecs.IncrementalDecoder:
 
 def _has_lines(text: _Text) -> bool:
     """Whether each line is a value of its own; looks at the first ones."""
-    while "\n" not in text.held.lstrip() and text.more():
+    while not text.held.strip() and text.more():
         pass
     if text.held.lstrip().startswith("["):
         return False
+    while "\n" not in text.held.lstrip() and text.more():
+        pass
     lines = text.held.split("\n")[:_SNIFFED_LINES]
     return any(line.startswith("{") and _is_object(line) for line in lines)
 
