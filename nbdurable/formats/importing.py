@@ -7,7 +7,9 @@ entry is told where it is, and the next one is read.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
@@ -36,6 +38,7 @@ READERS = {
 }
 _SNIFFED = 20  # records that are looked at to find the format
 _BAR_FROM_BYTES = 8 << 20
+_AHEAD = 4  # conversations that are read while one is stored
 
 
 class _Unreadable(Exception):
@@ -125,8 +128,24 @@ class Importer:
         readers.clear()  # what is damaged is followed by what this one knows
         readers[name] = reader
         self.formats[name] = reader.TIMES
-        for made in reader.read(chain(head, values), assets):
-            self._take(made, self._adder(name, reader))
+        self._add_all(reader.read(chain(head, values), assets), self._adder(name, reader))
+
+    def _add_all(self, made: Iterable[Conversation | Damage], adder: Adder) -> None:
+        """Add conversations in their order: one is stored while the next ones are read."""
+        waiting: deque[tuple[Conversation, Future[Added]] | Damage] = deque()
+        pool = ThreadPoolExecutor(1, "nbdurable-import")
+        try:
+            for one in made:
+                if isinstance(one, Damage):
+                    waiting.append(one)
+                else:
+                    waiting.append((one, pool.submit(adder.add, one)))
+                if len(waiting) > _AHEAD:
+                    self._take(waiting.popleft())
+            while waiting:
+                self._take(waiting.popleft())
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _adder(self, name: str, reader: Reader) -> Adder:
         if name not in self._adders:
@@ -135,11 +154,12 @@ class Importer:
             )
         return self._adders[name]
 
-    def _take(self, made: Conversation | Damage, adder: Adder) -> None:
-        if isinstance(made, Damage):
-            self._tell(made.text, line=made.line)
+    def _take(self, done: tuple[Conversation, Future[Added]] | Damage) -> None:
+        if isinstance(done, Damage):
+            self._tell(done.text, line=done.line)
             return
-        added = adder.add(made)
+        made, adding = done
+        added = adding.result()
         planted = added.planted
         self.sessions.append(
             ImportedSession(
