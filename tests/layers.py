@@ -18,17 +18,22 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "tree pairing views compaction annotations answers schemas",
         "paths growing",
         "stores models media inputs tools toolspec hooks threads background",
-        "budget lifecycle origin questions textstream",
+        "budget lifecycle origin questions textstream watching",
         "loaded settings run replay",
         "modelcall references reruns forking replay.events",
         "toolstep",
         "loop compacting",
-        "notebook display terminal outline reprs",
+        "notebook notebook.bridge notebook.assets display terminal outline reprs",
         "planning starting replay.verbs handle asking annotating",
         "exploring session",
         "opening",
         "explore frames library formats pictures",
-        "notebook.tree notebook.compare notebook.bridge notebook.magics testing",
+        "notebook.tree notebook.feed notebook.actions notebook.detail notebook.sessions "
+        "notebook.entrycolumns notebook.following notebook.explored notebook.calls notebook.marked "
+        "notebook.poller notebook.looking "
+        "notebook.compare notebook.comparing notebook.columns notebook.facts notebook.matrix "
+        "notebook.showing notebook.magics "
+        "testing",
         ".",
         "demo",
         "cli __main__",
@@ -36,7 +41,12 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
 )
 
 # `session` alone may reach upward, inside methods, and only to these; `exploring` is part of it.
-SESSION_REACHES = frozenset("explore frames library formats notebook.tree notebook.compare".split())
+SESSION_REACHES = frozenset(
+    "explore frames library formats notebook.tree notebook.compare notebook.showing".split()
+)
+
+# What shows itself in a notebook, from below, inside methods.
+SHOWN_BY = {"library": "notebook.sessions", "explore.experiment": "notebook.matrix"}
 
 # Where alone each heavy library may be imported, outside type-checking blocks.
 HOMES: dict[str, tuple[str, ...]] = {
@@ -139,6 +149,8 @@ def is_allowed(found: Import) -> bool:
         is_free |= found.target == "numpy" and is_within(found.module, HOMES["pandas"])
         return is_free or is_within(found.module, HOMES.get(found.target, ()))
     if floor_of(found.target) <= floor_of(found.module):
+        return True
+    if not found.is_top and SHOWN_BY.get(found.module) == found.target:
         return True
     reaches_up = found.module in ("session", "exploring") and not found.is_top
     return reaches_up and is_within(found.target, SESSION_REACHES)
