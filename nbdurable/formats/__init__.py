@@ -28,10 +28,14 @@ from nbdurable.stores.jsonl import RecordingStore
 
 EXPORTS: Mapping[str, str] = {
     "dpo": "nbdurable.formats.dpo",
+    "finetune": "nbdurable.formats.finetune",
     "jsonl": "nbdurable.formats.jsonl",
+    "openai": "nbdurable.formats.openai_export",
+    "pi": "nbdurable.formats.pi_export",
 }
 IMPORTS: Mapping[str, str] = {"jsonl": "nbdurable.formats.jsonl", **READERS}
-SUFFIXES: Mapping[str, str] = {".jsonl": "jsonl"}
+STORE_EXPORTS = ("finetune", "jsonl")  # those whose files hold several sessions
+SUFFIXES: Mapping[str, str] = {".json": "openai", ".jsonl": "jsonl"}
 
 
 def export(
@@ -71,11 +75,31 @@ def export(
 
 
 def export_store(
-    store: Store, path: str | os.PathLike[str], *, redact: Redact | None = None
+    store: Store,
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    redact: Redact | None = None,
 ) -> Path:
-    """Write all sessions of a store to one recording (``.jsonl``), as `export` does one."""
+    """Write all sessions of a store to one file, as `export` does one.
+
+    Without a format, and where the suffix names none that holds several, that is a recording.
+
+    Raises
+    ------
+    ImportFormatError
+        No such format, or one whose files hold one session each.
+    """
     target = Path(path)
-    _exporter(target, "jsonl", redact).export_store(store, target, redact=redact)
+    if format is None:
+        named = SUFFIXES.get(target.suffix.lower(), "")
+        format = named if named in STORE_EXPORTS else "jsonl"
+    if format in EXPORTS and format not in STORE_EXPORTS:
+        raise ImportFormatError(
+            f"format {shown(format)} holds one session to a file; use Session.export(), "
+            f"or give format= as one of {_listed(dict.fromkeys(STORE_EXPORTS, ''))}"
+        )
+    _exporter(target, format, redact).export_store(store, target, redact=redact)
     return target
 
 
