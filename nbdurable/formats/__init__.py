@@ -29,13 +29,23 @@ from nbdurable.stores.jsonl import RecordingStore
 EXPORTS: Mapping[str, str] = {
     "dpo": "nbdurable.formats.dpo",
     "finetune": "nbdurable.formats.finetune",
+    "html": "nbdurable.formats.html",
     "jsonl": "nbdurable.formats.jsonl",
+    "markdown": "nbdurable.formats.markdown",
     "openai": "nbdurable.formats.openai_export",
+    "parquet": "nbdurable.formats.parquet",
     "pi": "nbdurable.formats.pi_export",
 }
 IMPORTS: Mapping[str, str] = {"jsonl": "nbdurable.formats.jsonl", **READERS}
-STORE_EXPORTS = ("finetune", "jsonl")  # those whose files hold several sessions
-SUFFIXES: Mapping[str, str] = {".json": "openai", ".jsonl": "jsonl"}
+STORE_EXPORTS = ("finetune", "jsonl", "parquet")  # those whose files hold several sessions
+SUFFIXES: Mapping[str, str] = {
+    ".htm": "html",
+    ".html": "html",
+    ".json": "openai",
+    ".jsonl": "jsonl",
+    ".md": "markdown",
+    ".parquet": "parquet",
+}
 
 
 def export(
