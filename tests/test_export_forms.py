@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 from importing import DATA, Talk, outcomes, talks
+from recorded import any_section
 
 import nbdurable as nb
 from nbdurable.annotations import LABEL
 from nbdurable.errors import StoreError
 from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.stored import StoredEntry
+from nbdurable.stores.jsonl import Section
 from nbdurable.stores.memory import MemoryStore
 
 PI = DATA / "pi_session.jsonl"
@@ -223,3 +228,24 @@ def test_a_session_of_pi_that_went_on_there_comes_back_grown() -> None:
     report = nb.load("out.jsonl", store=store)
 
     assert outcomes(report) == [(PI_ID.partition(":")[2], "unchanged", 0)]
+
+
+FORMS = ["jsonl", "markdown", "html", "openai", "finetune", "pi", "parquet"]
+
+
+# B37
+@settings(max_examples=8)
+@given(any_section())
+def test_any_session_goes_to_every_form(section: Section) -> None:
+    store = MemoryStore()
+    store.create_session(section.session, section.entries, beside=section.beside)
+    made = nb.open(section.session.id, store=store, model="local")
+
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for form in FORMS:
+            made.export(Path(folder) / form, form)
+            if made.leaf_id:
+                made.export(Path(folder) / f"{form}-at", form, at=made.leaf_id)
+
+        assert len(list(Path(folder).iterdir())) in (len(FORMS), 2 * len(FORMS))

@@ -16,6 +16,7 @@ from nbdurable.annotations import Annotations, Marks
 from nbdurable.blocks import FileBlock
 from nbdurable.codec import decode
 from nbdurable.entries import Entry
+from nbdurable.formats.picking import as_map
 from nbdurable.formats.planting import SOURCE
 from nbdurable.formats.redaction import Redact, Redactor
 from nbdurable.loaded import Loaded
@@ -66,7 +67,7 @@ class Outgoing:
 
     def _said(self, name: str) -> Any:
         said = [note for note in self.annotations.counting() if note.name == name]
-        return said[-1].value if said else None
+        return _parsed(said[-1].value_json) if said else None
 
     def source_of(self, entry: Entry) -> Mapping[str, Any]:
         """Return what an import kept of an entry that has no place elsewhere."""
@@ -77,7 +78,7 @@ class Outgoing:
     def _sources(self) -> dict[str, Any]:
         mark = f',"{SOURCE}":'
         return {
-            entry.id: json.loads(entry.payload).get(SOURCE)
+            entry.id: as_map(_parsed(entry.payload)).get(SOURCE)
             for entry in self.stored
             if mark in entry.payload and entry.payload.startswith('{"v":')
         }
@@ -112,6 +113,13 @@ def outgoing_of(
         redactor = Redactor(redact, fetch)
         section, fetch = redactor.section(section), redactor.fetch
     return Outgoing(section, fetch)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None  # another version, or an import, wrote it
 
 
 def file_text(block: FileBlock) -> str:

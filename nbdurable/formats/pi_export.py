@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from nbdurable.annotations import LABEL
 from nbdurable.blocks import (
     Block,
     FileBlock,
@@ -137,9 +136,9 @@ class _Lines:
         """Yield labels and the title that no entry of pi's says already."""
         known = self._known_labels()
         now: dict[str, str] = {}
-        for note in self._out.annotations.counting():
-            if note.name == LABEL and isinstance(note.value, str):
-                now[note.target_id] = note.value
+        for target_id, marks in self._out.marks.items():
+            if marks.labels:  # pi has one to an entry
+                now[target_id] = marks.labels[-1]
         for target, text in now.items():
             if known.get(self._ids[target]) != text:
                 yield self._own("label", targetId=self._ids[target], label=text)
@@ -264,9 +263,11 @@ def _opaque(entry: Entry) -> Any:
     if not isinstance(entry, OpaqueEntry):
         return {}
     try:
-        return json.loads(entry.raw)
+        value = json.loads(entry.raw)
+        dumps(value)
     except (ValueError, RecursionError):
-        return entry.raw
+        return entry.raw  # no JSON, or with a number that JSON has not
+    return value
 
 
 def _time(when: datetime | None) -> str:

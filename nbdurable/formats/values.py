@@ -146,7 +146,12 @@ def _null(name: str) -> None:
     """Take NaN and infinities for null (B64)."""
 
 
-_scan = json.JSONDecoder(parse_constant=_null).raw_decode
+def _real(digits: str) -> float | None:
+    number = float(digits)
+    return number if number - number == 0 else None
+
+
+_scan = json.JSONDecoder(parse_constant=_null, parse_float=_real).raw_decode
 
 Verdict = Literal["whole", "cut", "broken"]
 
