@@ -130,7 +130,8 @@ def test_half_a_character_is_stored_with_a_flag_and_told(given: bytes) -> None:
 
 # B64
 def test_numbers_that_json_does_not_have_are_null() -> None:
-    line = b'{"messages": [{"role": "user", "content": "a", "weight": NaN, "n": -Infinity, "m": 1e999}]}'
+    numbers = b'"weight": NaN, "n": -Infinity, "m": 1e999'
+    line = b'{"messages": [{"role": "user", "content": "a", ' + numbers + b"}]}"
 
     _, store = imported(line, None)
 
