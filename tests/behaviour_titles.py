@@ -82,6 +82,4 @@ REQUIRED = frozenset({*range(1, 61), 64, 69, 70})
 OPEN_PARTS = {
     11: "handles in several processes",
     24: "kill matrix of the spool",
-    29: "the widget",
-    33: "the browser",
 }

@@ -12,11 +12,12 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from nbdurable.errors import NbDurableError, StoreClosed, told
 from nbdurable.events import Event
+from nbdurable.loaded import Loaded
 from nbdurable.models.params import recorded
 from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.entrycolumns import ABORTED, ERROR, Columns
@@ -26,6 +27,7 @@ from nbdurable.notebook.marked import marks_of
 from nbdurable.notebook.poller import POLLER
 from nbdurable.origin import is_alive
 from nbdurable.reprs import one_line
+from nbdurable.run import Run
 from nbdurable.session import Session
 from nbdurable.stored import RunEnd, RunRecord, StoredEntry
 
@@ -59,20 +61,30 @@ class Feed:
         self._turn = threading.Lock()
         self._woken = threading.Event()
         self._is_stopped = False
+        self._runs: dict[str, Run] = {}  # to be followed: held, as they may end at once
+        self._done: weakref.WeakSet[Run] = weakref.WeakSet(
+            run for run in _runs_of(self.image) if run.is_done
+        )
         self._stop_watching = self._watch()
+        self._collect()
         self._begin()
 
     # -- its life ------------------------------------------------------------------------------
 
-    def _watch(self) -> Any:
+    def _watch(self) -> Callable[[], None]:
         me = weakref.ref(self)
 
         def wake() -> None:
             if (feed := me()) is not None:
                 feed.wake()
 
+        def collect() -> None:
+            if (feed := me()) is not None:
+                feed._collect()
+                feed.wake()
+
         self.session.before_close.add(wake)
-        stop_image = self.image.watch(wake)
+        stop_image = self.image.watch(collect)
 
         def stop() -> None:
             stop_image()
@@ -94,6 +106,12 @@ class Feed:
         POLLER.add(self)
         thread = threading.Thread(target=self._serve, name="nbdurable-feed", daemon=True)
         thread.start()
+
+    def _collect(self) -> None:
+        """Hold the runs that go on: one that fails at once is gone before the next look."""
+        for run in _runs_of(self.image):
+            if run not in self._done:
+                self._runs.setdefault(run.run_id, run)
 
     def wake(self) -> None:
         """Look for changes soon; to be called from any thread."""
@@ -138,7 +156,7 @@ class Feed:
         """Tell the page what has changed; what it knows is never sent again."""
         with self._turn:
             # in this order: an event, or the leaf, is never of an entry that is not taken below
-            runs = [run for ref in self.image.live.valuerefs() if (run := ref()) is not None]
+            runs = list(self._runs.values())
             leaf_id, is_closed = self.session.leaf.id, self.session._is_closed
             read = [(one, *one.read()) for one in self.following.values()]
             news = self._read_store(is_closed)
@@ -176,7 +194,7 @@ class Feed:
 
     def _changes(
         self,
-        runs: list[Any],
+        runs: list[Run],
         leaf_id: str | None,
         is_closed: bool,
         read: list[tuple[Following, list[Event], bool]],
@@ -188,8 +206,7 @@ class Feed:
         if "runs" in news:
             self.explored.take_runs(news["runs"])
         for run in runs:
-            if not run.is_done:
-                self.explored.place_of(run)
+            self.explored.place_of(run)
         if fresh_plans:
             yield from self.explored.changes(one.row["exp"] for one in self.following.values())
         yield from self._add(entries)
@@ -248,9 +265,9 @@ class Feed:
 
     # -- live runs -----------------------------------------------------------------------------
 
-    def _follow(self, runs: list[Any]) -> Iterator[Op]:
+    def _follow(self, runs: list[Run]) -> Iterator[Op]:
         for run in runs:
-            if run.run_id in self.following or run.is_done:
+            if run.run_id in self.following or run in self._done:
                 continue
             place, parent = self.explored.place_of(run), self.columns.n_of(run.leaf_id)
             one = Following(run, place, parent, time.monotonic, self.image.clock() // 1000)
@@ -262,6 +279,8 @@ class Feed:
             one.run.is_asked_elsewhere = self._widget.can_be_asked
 
     def _over(self, one: Following) -> Iterator[Op]:
+        self._done.add(one.run)
+        self._runs.pop(one.run.run_id, None)
         del self.following[one.run.run_id]
         self.explored.ended(one.run)
         leaf_id, text = one.failure()
@@ -366,6 +385,10 @@ class Feed:
             near.add(n)
             n = parent[n - 1]
         return sorted(near)
+
+
+def _runs_of(image: Loaded) -> list[Run]:
+    return [run for ref in image.live.valuerefs() if (run := ref()) is not None]
 
 
 def preview_of(entry: StoredEntry) -> str:
