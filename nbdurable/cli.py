@@ -21,12 +21,16 @@ from nbdurable.outline import position
 from nbdurable.reprs import count, joined, model_name, money, one_line
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from rich.console import Console
 
     from nbdurable.formats.report import ImportReport
     from nbdurable.loaded import Loaded
     from nbdurable.stored import SessionSummary
     from nbdurable.stores.base import Store
+
+    _Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 DEFAULT_STORE = "nbdurable.duckdb"
 
@@ -84,6 +88,22 @@ def _parser() -> argparse.ArgumentParser:
     tree.add_argument("--ids", action="store_true", help="add the id of each entry")
     tree.set_defaults(command=_show)
 
+    _add_files(commands)
+
+    local = commands.add_parser("local", help='the model that runs here, model="local"')
+    verbs = local.add_subparsers(required=True, metavar="COMMAND")
+    fetch = verbs.add_parser("fetch", help="get its weights; nothing is done when they are there")
+    fetch.set_defaults(command=_fetch)
+
+    demo = commands.add_parser("demo", help="a conversation that survives kill -9, in a minute")
+    demo.add_argument("--store", metavar="PATH", help="keep the conversation in this file")
+    demo.add_argument("--keep", action="store_true", help="keep the temporary file")
+    demo.set_defaults(command=_demo)
+    return parser
+
+
+def _add_files(commands: _Commands) -> None:
+    """Add the commands that take sessions out of a store or into one."""
     export = commands.add_parser("export", help="write a session to a file")
     export.add_argument("session", metavar="SESSION", help="the session's id")
     export.add_argument(
@@ -116,17 +136,6 @@ def _parser() -> argparse.ArgumentParser:
         "--session", metavar="SESSION", action="append", help="only this one; may come again"
     )
     copy.set_defaults(command=_copy)
-
-    local = commands.add_parser("local", help='the model that runs here, model="local"')
-    verbs = local.add_subparsers(required=True, metavar="COMMAND")
-    fetch = verbs.add_parser("fetch", help="get its weights; nothing is done when they are there")
-    fetch.set_defaults(command=_fetch)
-
-    demo = commands.add_parser("demo", help="a conversation that survives kill -9, in a minute")
-    demo.add_argument("--store", metavar="PATH", help="keep the conversation in this file")
-    demo.add_argument("--keep", action="store_true", help="keep the temporary file")
-    demo.set_defaults(command=_demo)
-    return parser
 
 
 # -- commands ----------------------------------------------------------------------------------
