@@ -101,6 +101,21 @@ def test_what_was_added_here_goes_to_pi_with_its_labels_and_leaf() -> None:
     assert {"mine", "before picture"} <= labels
 
 
+# B3
+def test_a_move_alone_goes_to_pi_as_an_entry_under_the_position() -> None:
+    talk = loaded(PI)
+    here = talk.open()
+    here.branch(talk.stored("a0000006").id)
+    here.export("out.jsonl", "pi")
+
+    again = loaded("out.jsonl")
+
+    assert again.parents[str(again.position)] == "a0000006"
+    assert len(again.keys) == 25 and again.view(str(again.position)).messages[-1].text == (
+        "Two entries: src and README.md."
+    )
+
+
 # B37
 def test_any_session_goes_to_pi_and_is_valid_there() -> None:
     chat().export("out.jsonl", "pi")

@@ -277,6 +277,25 @@ def test_an_archive_damaged_inside_gives_a_report(store: Store) -> None:
     assert "a.json: the file cannot be read on: " in told(report)
 
 
+# B63
+def test_a_bar_is_shown_where_someone_looks_and_the_file_is_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    seen = Terminal()
+    monkeypatch.setattr("sys.stderr", seen)
+    nb.load(DATA / "sharegpt.json", store=MemoryStore())
+    assert seen.getvalue() == ""
+    monkeypatch.setattr("nbdurable.formats.importing._BAR_FROM_BYTES", 100)
+
+    nb.load(DATA / "sharegpt.json", store=MemoryStore())
+
+    assert "import:" in seen.getvalue() and "1.81k" in seen.getvalue()
+
+
 # -- values --------------------------------------------------------------------------------------
 
 

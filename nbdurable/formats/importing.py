@@ -7,6 +7,7 @@ entry is told where it is, and the next one is read.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -224,13 +225,28 @@ def _records_in(item: Found | Damage, is_record: Any) -> list[Any] | None:
 @contextmanager
 def _bar(size_bytes: int) -> Iterator[Any]:
     """Show how many bytes are read of what takes a while, where someone looks."""
-    import sys
-
-    is_seen = in_kernel() or (sys.stderr is not None and sys.stderr.isatty())
-    if size_bytes < _BAR_FROM_BYTES or not is_seen:
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if size_bytes < _BAR_FROM_BYTES or not (in_kernel() or is_terminal):
         yield None
         return
-    from tqdm.auto import tqdm
+    options = {"total": size_bytes, "unit": "B", "unit_scale": True, "desc": "import"}
+    if not in_kernel():
+        from tqdm.std import tqdm
 
-    with tqdm(total=size_bytes, unit="B", unit_scale=True, desc="import", leave=False) as bar:
+        with tqdm(**options, leave=False, file=sys.stderr) as bar:
+            yield bar
+        return
+    from tqdm.notebook import tqdm as widget
+
+    from nbdurable.notebook.live import cell_output
+
+    # A bar that tqdm displays itself would leave a dead widget in the saved notebook.
+    publish = cell_output()
+    bar = widget(**options, leave=False, display=False)
+    publish(bar.container._repr_mimebundle_())
+    try:
         yield bar
+    finally:
+        bar.close()
+        bar.container.close()
+        publish({"text/plain": f"import · {bar.n:,} of {size_bytes:,} bytes read"})

@@ -238,6 +238,6 @@ class _Listed:
                 continue
             self._at = found.start()
             value, end, wrong = self._decoded()
-            self._at = self._at + 1 if wrong else end
+            self._at = max(end, self._at + 1)  # what lies inside is of the damaged one
             if wrong is None and self._is_record(value):
                 return Found(value, self._count + 1, in_line=False)
