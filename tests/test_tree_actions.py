@@ -10,7 +10,7 @@ import pytest
 from treeing import Page
 
 import nbdurable as nb
-from nbdurable.models.scripted import ScriptedModel, calls
+from nbdurable.models.scripted import ScriptedModel
 from nbdurable.notebook import actions
 from nbdurable.stored import StoredEntry
 from nbdurable.stores.base import Store
@@ -67,6 +67,30 @@ ACTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+CODE = {
+    "branch": "chat.branch(2)",
+    "branch to the root": "chat.branch(None)",
+    "rerun": "chat.rerun(4)",
+    "rerun with settings": "chat.rerun(2, system='Be brief.', temperature=0.9)",
+    "rerun without system": "chat.rerun(2, system=None, effects='run')",
+    "edit": "chat.edit(3, \"Second, but\\n'better'\")",
+    "edit without run": "chat.branch(2); chat.append(nb.user('Saved only'))",
+    "edit of an answer": "chat.edit(4, 'My own words')",
+    "sample": "chat.sample(2, at=3)",
+    "sample of an answer": "chat.sample(1, at=2, temperature=1)",
+    "run": "chat.run('Third')",
+    "run elsewhere": "chat.run('Third', at=2)",
+    "run at the root": "chat.run('Anew', at=None, system='Other.')",
+    "label": "chat.label(2, \"the 'one'\")",
+    "label away": "chat.label(1, None)",
+    "rate": "chat.rate(2, 0.5, name='tone', note='dry')",
+    "rate away": "chat.rate(2, None)",
+    "prefer": "chat.prefer(2, 4)",
+    "prefer no more": "chat.prefer(2, None)",
+    "compact": "chat.compact()",
+}
+
+
 def state_after(page: Page, chat: nb.Session) -> dict[str, Any]:
     page.idle()
     chat.image.refresh()
@@ -92,6 +116,7 @@ def test_an_act_and_its_code_have_the_same_effect(act: str) -> None:
     with Page(clicked) as page, Page(typed) as other:
         before = state_after(page, clicked)
         code = page.ask("code", name=name, args=args)["code"]
+        assert code == CODE[act]
         page.act(name, **args)
         after = state_after(page, clicked)
         exec(code, {"chat": typed, "nb": nb})
@@ -263,125 +288,4 @@ def test_a_compaction_is_begun_and_seen_like_a_run(
 
         assert page.role(5) == "compaction"
         assert page.refused("compact").startswith("there is nothing to summarise")
-    chat.close()
-
-
-# -- tools that ask, and tools with effects --------------------------------------------------------
-
-
-def paying(paid: list[int], **options: Any) -> Any:
-    @nb.tool(**options)
-    def pay(amount: int) -> str:
-        """Pay."""
-        paid.append(amount)
-        return "paid"
-
-    return pay
-
-
-# B29
-@pytest.mark.parametrize("allow", [True, False])
-def test_a_tool_that_must_be_confirmed_asks_in_the_widget(store: Store, allow: bool) -> None:
-    paid: list[int] = []
-    chat = opened(store, calls(("pay", {"amount": 5})), "Done.", tools=[paying(paid, confirm=True)])
-    with Page(chat) as page:
-        run = page.act("run", text="Pay 5")["run"]
-        page.until(lambda: bool(page.state["questions"]))
-        (asked,) = page.state["questions"]
-        told = (asked["run"], asked["tool"], asked["text"])
-        page.act("answer", id=asked["id"], allow=allow)
-        page.until(lambda: page.state["questions"] == [])
-        page.idle()
-
-        assert told == (run, "pay", 'run pay({"amount": 5})?')
-        assert paid == ([5] if allow else [])
-        confirmed = [one for one in chat.annotations() if one.name == "confirm"]
-        assert [one.value["allow"] for one in confirmed] == [allow]  # type: ignore[index, call-overload]
-        assert page.refused("answer", id=asked["id"], allow=True).endswith("any more")
-    chat.close()
-
-
-# B29
-def test_an_answer_has_code_and_counts_once(store: Store) -> None:
-    paid: list[int] = []
-    step = calls(("pay", {"amount": 1}), ("pay", {"amount": 2}))
-    chat = opened(store, step, "Done.", tools=[paying(paid, confirm=True)])
-    with Page(chat) as page:
-        page.act("run", text="Pay")
-        page.until(lambda: len(page.state["questions"]) == 1)
-        first = page.state["questions"][0]["id"]
-        code = page.ask("code", name="answer", args={"id": first, "allow": True})["code"]
-        exec(code, {"chat": chat})
-        page.until(lambda: [one["id"] for one in page.state["questions"]] not in ([], [first]))
-
-        again = page.refused("answer", id=first, allow=False)
-        page.act("answer", id=page.state["questions"][0]["id"], allow=False)
-        page.idle()
-
-        assert again == "this question has been answered already"
-        assert paid == [1]
-    chat.close()
-
-
-# B29
-def test_a_cell_that_waits_leaves_a_question_to_buttons_that_work_meanwhile(store: Store) -> None:
-    paid: list[int] = []
-    chat = opened(store, calls(("pay", {"amount": 5})), "Done.", tools=[paying(paid, confirm=True)])
-    with Page(chat) as page:
-        hearing = threading.Thread(target=page.hear, args=({"type": "resync"},))  # a subshell
-        hearing.start()
-        hearing.join()
-        answering = threading.Thread(
-            target=lambda: (
-                page.until(lambda: bool(page.state["questions"])),
-                page.act("answer", id=page.state["questions"][0]["id"], allow=True),
-            )
-        )
-        answering.start()
-
-        run = chat.run("Pay 5", show=None)
-        answering.join()
-
-        assert (run.text, paid) == ("Done.", [5])
-    chat.close()
-
-
-# B29
-def test_sampling_with_effects_is_refused_with_the_way_to_allow_it(store: Store) -> None:
-    paid: list[int] = []
-    tools = [paying(paid, effects=True)]
-    chat = opened(store, calls(("pay", {"amount": 5})), "Done.", tools=tools)
-    chat.append(nb.user("Pay 5"))
-    with Page(chat) as page:
-        refusal = page.refused("sample", n=1, count=1)
-        priced = page.ask("estimate", n=1, count=2)
-        page.act("sample", n=1, count=1, effects="run")
-        page.until(lambda: page.state["experiments"] != [])
-        page.until(lambda: page.state["experiments"][0]["state"] == "done")
-
-        assert "tool 'pay', which has effects" in refusal
-        assert "allow it by effects='run'" in refusal
-        assert priced["text"].startswith("2 calls")
-        assert paid == [5]
-    chat.close()
-
-
-# B29
-@pytest.mark.parametrize("effects", [None, "run"])
-def test_a_rerun_repeats_an_effect_only_when_it_is_asked_to(
-    store: Store, effects: str | None
-) -> None:
-    paid: list[int] = []
-    tools = [paying(paid, effects=True)]
-    pay = calls(("pay", {"amount": 5}))
-    chat = opened(store, pay, "Done.", pay, "Again.", tools=tools)
-    chat.run("Pay 5", show=None)
-    with Page(chat) as page:
-        page.act("rerun", n=2, effects=effects)
-        page.idle()
-        result = page.ask("detail", n=6)["blocks"][0]["result"]
-
-        assert paid == ([5, 5] if effects else [5])
-        assert effects or "effects='run' would repeat it" in result["text"]
-        assert result["is_error"] is (effects is None)
     chat.close()

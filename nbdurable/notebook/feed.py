@@ -60,7 +60,7 @@ class Feed:
         self._seen: int | None = None  # changes of the store, when it was last read
         self._turn = threading.Lock()
         self._woken = threading.Event()
-        self._is_stopped = False
+        self._is_stopped = self._is_told = False
         self._runs: dict[str, Run] = {}  # to be followed: held, as they may end at once
         self._done: weakref.WeakSet[Run] = weakref.WeakSet(
             run for run in _runs_of(self.image) if run.is_done
@@ -100,7 +100,8 @@ class Feed:
             with self._widget.guard:
                 self.explored.take_plans(self.explored.fresh_plans())
                 self.explored.take_runs(runs)
-        self.catch_up(is_first=True)
+        self.catch_up()
+        self._is_told = True  # from here on the page learns of each change
         with self._widget.guard:
             self._note_failures(runs)
         POLLER.add(self)
@@ -152,7 +153,7 @@ class Feed:
 
     # -- following -----------------------------------------------------------------------------
 
-    def catch_up(self, *, is_first: bool = False) -> None:
+    def catch_up(self) -> None:
         """Tell the page what has changed; what it knows is never sent again."""
         with self._turn:
             # in this order: an event, or the leaf, is never of an entry that is not taken below
@@ -165,7 +166,7 @@ class Feed:
                 news["runs"] = self.image.store.load_runs(self.image.session_id)
             with self._widget.guard:
                 for op in self._changes(runs, leaf_id, is_closed, read, news, entries):
-                    if not is_first:
+                    if self._is_told:
                         self._widget.put(op)
 
     def _read_store(self, is_closed: bool) -> Op:
@@ -232,6 +233,8 @@ class Feed:
         first = len(columns) + 1
         homed = columns.extend(entries, self.explored.of_entry)
         yield from self._names()
+        if not self._is_told:
+            return
         for n, entry in enumerate(entries, first):
             yield {"op": "add", "n": n, **columns.row(n), "preview": preview_of(entry)}
             parent = columns.parent[n - 1]

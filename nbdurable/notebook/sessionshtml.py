@@ -16,14 +16,14 @@ HEADS = ("session", "entries", "branches", "models", "cost", "last activity (UTC
 def sessions_html(store: str, listed: Mapping[str, Any] | None) -> str:
     """Return the newest sessions as a table, the others counted."""
     if listed is None:
-        return page(f"<div><b>{plain(one_line(store))}</b></div>", name="nbd-sessions")
+        return page(f"<div><b>{plain(one_line(store))}</b></div>", name="nbd-cells")
     title = joined((one_line(store), count(listed["total"], "session")))
     rows = listed["rows"][:MAX_ROWS]
     body = "".join(_row(row) for row in rows)
     more = listed["found"] - len(rows)
     rest = f'<p class="nbd-dim">… {count(more, "more session")}</p>' if more > 0 else ""
     table = f"<table>{_tr('th', HEADS)}{body}</table>" if rows else ""
-    return page(f"<div><b>{plain(title)}</b></div>{table}{rest}", name="nbd-sessions")
+    return page(f"<div><b>{plain(title)}</b></div>{table}{rest}", name="nbd-cells")
 
 
 def _row(row: Mapping[str, Any]) -> str:

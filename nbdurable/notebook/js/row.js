@@ -54,6 +54,7 @@ export class Row {
     setAttr(root, "aria-setsize", place.of);
     setAttr(root, "aria-selected", place.isSelected);
     setAttr(root, "aria-expanded", place.isOpen);
+    setAttr(root, "data-n", face.ordinal || null);
     setText(this.spoken, face.said);
     setText(this.twist, place.isOpen === null ? "" : place.isOpen ? "▾" : "▸");
     setAttr(this.twist, "title", place.isOpen === null ? null : place.isOpen ? "Fold" : "Unfold");
