@@ -73,7 +73,7 @@ def remapped(entry: StoredEntry, fresh: Mapping[str, str]) -> str:
     try:
         wire = json.loads(entry.payload)
         kept = wire["first_kept_id"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return entry.payload  # of a newer version: opaque to us
     if kept is None:
         return entry.payload

@@ -85,13 +85,19 @@ def sources(paths: PathLike | Iterable[PathLike]) -> Iterator[Sources]:
     Raises
     ------
     StoreError
-        A path is not there, or an archive cannot be read at all.
+        A path is not there or holds no such file, or an archive cannot be read at all.
     """
     listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     assets, found, archives = Assets(), list[SourceFile](), list[zipfile.ZipFile]()
     try:
         for path in map(Path, listed):
-            found += _files_of(path.expanduser(), assets, archives)
+            inside = _files_of(path.expanduser(), assets, archives)
+            if not inside:
+                raise StoreError(
+                    f"{shown(str(path))} holds no .json or .jsonl file; "
+                    "give the path of what to import"
+                )
+            found += inside
         yield Sources(tuple(found), assets)
     finally:
         for archive in archives:
