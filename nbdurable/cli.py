@@ -21,10 +21,16 @@ from nbdurable.outline import position
 from nbdurable.reprs import count, joined, model_name, money, one_line
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from rich.console import Console
 
+    from nbdurable.formats.report import ImportReport
+    from nbdurable.loaded import Loaded
     from nbdurable.stored import SessionSummary
     from nbdurable.stores.base import Store
+
+    _Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 DEFAULT_STORE = "nbdurable.duckdb"
 
@@ -38,6 +44,8 @@ examples:
   nbdurable show chats.duckdb support-42
   nbdurable export support-42 talk.jsonl  a session as text, without loss
   nbdurable import talk.jsonl --store other.duckdb
+  nbdurable import chatgpt-export.zip     conversations of other programs, as trees
+  nbdurable copy a.duckdb b.duckdb        what b.duckdb lacks of a.duckdb
 
 STORE is a file; without it $NBDURABLE_STORE, else nbdurable.duckdb in this folder.
 exit codes: 0 done, 1 it could not be done, 2 wrong arguments, 130 interrupted.
@@ -80,17 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     tree.add_argument("--ids", action="store_true", help="add the id of each entry")
     tree.set_defaults(command=_show)
 
-    export = commands.add_parser("export", help="write a session to a file, without loss")
-    export.add_argument("session", metavar="SESSION", help="the session's id")
-    export.add_argument("file", metavar="FILE", help="a .jsonl; an earlier export is replaced")
-    export.add_argument("--store", metavar="STORE", help="the store's file")
-    export.add_argument("--format", metavar="FORMAT", help="by default what FILE's suffix says")
-    export.set_defaults(command=_export)
-
-    load = commands.add_parser("import", help="add the sessions of an exported file to a store")
-    load.add_argument("file", metavar="FILE", help="a .jsonl that was exported")
-    load.add_argument("--store", metavar="STORE", help="the store's file, made when missing")
-    load.set_defaults(command=_import)
+    _add_files(commands)
 
     local = commands.add_parser("local", help='the model that runs here, model="local"')
     verbs = local.add_subparsers(required=True, metavar="COMMAND")
@@ -102,6 +100,42 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--keep", action="store_true", help="keep the temporary file")
     demo.set_defaults(command=_demo)
     return parser
+
+
+def _add_files(commands: _Commands) -> None:
+    """Add the commands that take sessions out of a store or into one."""
+    export = commands.add_parser("export", help="write a session to a file")
+    export.add_argument("session", metavar="SESSION", help="the session's id")
+    export.add_argument(
+        "file",
+        metavar="FILE",
+        help=".jsonl (without loss), .md, .html, .json or .parquet; an earlier one is replaced",
+    )
+    export.add_argument("--at", metavar="ENTRY", help="only the path to this entry: id or number")
+    export.add_argument("--store", metavar="STORE", help="the store's file")
+    export.add_argument("--format", metavar="FORMAT", help="by default what FILE's suffix says")
+    export.set_defaults(command=_export)
+
+    load = commands.add_parser("import", help="add the sessions of exported files to a store")
+    load.add_argument("file", metavar="FILE", nargs="+", help="files, a folder or a .zip")
+    load.add_argument("--store", metavar="STORE", help="the store's file, made when missing")
+    load.add_argument("--format", metavar="FORMAT", help="by default what the file looks like")
+    load.add_argument(
+        "--hidden",
+        choices=("meta", "skip"),
+        default="meta",
+        help="what the source does not show: keep it out of sight, or leave it out",
+    )
+    load.set_defaults(command=_import)
+
+    copy = commands.add_parser("copy", help="copy the sessions of a store to another")
+    copy.add_argument("source", metavar="A", help="a store's file, or a .jsonl")
+    copy.add_argument("target", metavar="B", help="likewise, made when missing")
+    copy.add_argument("--prefix", metavar="P", default="", help="before the ids of the copies")
+    copy.add_argument(
+        "--session", metavar="SESSION", action="append", help="only this one; may come again"
+    )
+    copy.set_defaults(command=_copy)
 
 
 # -- commands ----------------------------------------------------------------------------------
@@ -159,7 +193,8 @@ def _export(arguments: argparse.Namespace) -> int:
         _check_session(store, arguments.session)
         image = load(store, arguments.session)
         try:
-            path = export(image, arguments.file, arguments.format)
+            leaf_id = _entry_id(image, arguments.at)
+            path = export(image, arguments.file, arguments.format, leaf_id=leaf_id)
         finally:
             unload(image, store)
     finally:
@@ -168,10 +203,38 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _entry_id(image: Loaded, given: str | None) -> str | None:
+    if given is None:
+        return None
+    found = image.id_of(int(given)) if given.isdecimal() else given
+    return image.stored(found or given).id
+
+
 def _import(arguments: argparse.Namespace) -> int:
     from nbdurable.formats import load
 
-    report = load(arguments.file, store=arguments.store)
+    report = load(
+        arguments.file,
+        store=arguments.store,
+        format=arguments.format,
+        hidden=arguments.hidden,
+    )
+    return _reported(report)
+
+
+def _copy(arguments: argparse.Namespace) -> int:
+    from nbdurable.formats.copying import copy
+
+    report = copy(
+        arguments.source,
+        arguments.target,
+        prefix=arguments.prefix,
+        session_ids=arguments.session,
+    )
+    return _reported(report)
+
+
+def _reported(report: ImportReport) -> int:
     print(report)
     return 1 if any(session.outcome == "refused" for session in report.sessions) else 0
 
