@@ -10,7 +10,7 @@ from typing import Any
 import nbdurable as nb
 from nbdurable.errors import ModelError
 from nbdurable.models.base import ThinkingDelta
-from nbdurable.testing import ScriptedModel, calls
+from nbdurable.models.scripted import ScriptedModel, calls
 
 TRAPS_FILE = Path(__file__).parents[1] / "data" / "text_traps.jsonl"
 TRAPS = [
@@ -50,16 +50,16 @@ def hostile_session(store: Any, session_id: str = NAME) -> tuple[nb.Session, nb.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names that no provider would take
         chat = nb.open(session_id, store=store, model=model, system=TEXT, tools=[look], stop=[TEXT])
-        attached = Path(chat_folder(store), "a.txt")
-        attached.write_text(TEXT, "utf-8")
-        first = chat.run(TEXT, nb.file(attached, name=NAME), show=None)
+        attached = nb.file(TEXT.encode(), "text/plain", name=NAME)
+        first = chat.run(TEXT, attached, show=None)
         chat.rerun(first, show=None)
         try:
             chat.run(TEXT, show=None)
         except ModelError:
             pass
         chat.branch(first.leaf_id)
-        experiment = chat.grid({NAME: TEXT, "b": NAME}, system={NAME: TEXT}, n=2, name=NAME)
+        # the names of axes are a closed list; those of their values are not
+        experiment = chat.grid({NAME: TEXT}, system={NAME: TEXT, "b": TEXT}, n=2, name=NAME)
         experiment.score(lambda cell: 1.0, name=NAME)
     chat.label(first.leaf_id, NAME)
     chat.rate(first.leaf_id, 4, name=NAME, by=NAME, note=TEXT)
