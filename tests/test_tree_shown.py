@@ -28,6 +28,9 @@ def open_models():
     widgets = ipywidgets.widgets.widget._instances.values()
     return sum(isinstance(one, SessionTree) for one in widgets)
 
+def all_models():
+    return len(ipywidgets.widgets.widget._instances)
+
 chat = nb.open("s", store=":memory:", model=ScriptedModel("An answer."), api_key="sk-s3cr3t")
 chat.run("Q", show=None)
 """
@@ -105,12 +108,15 @@ def test_a_session_is_shown_as_a_static_twin_and_a_live_tree(notebook: Notebook)
 @pytest.mark.parametrize("cell", ["again", None])
 def test_100_executions_of_a_cell_leave_one_model(notebook: Notebook, cell: str | None) -> None:
     before = int(notebook.printed("print(open_models())"))
+    notebook.run("chat", cell)
+    models = notebook.printed("print(all_models())")
     sizes = []
-    for _ in range(100):
+    for _ in range(99):
         seen = notebook.run("chat", cell)
         sizes.append(sum(len(str(m["content"])) for m in seen if m["msg_type"] == "comm_open"))
 
     assert int(notebook.printed("print(open_models())")) == before + 1
+    assert notebook.printed("print(all_models())") == models
     assert max(sizes[1:]) == min(sizes[1:])
 
 

@@ -195,7 +195,9 @@ class Bridge(anywidget.AnyWidget):
             queues = list(self._work.values())
         for work in queues:
             work.put(None)
+        layout = self.layout
         super().close()
+        layout.close()  # a model of its own, which the library leaves behind
 
 
 def _serve(work: queue.SimpleQueue[Callable[[], None] | None]) -> None:

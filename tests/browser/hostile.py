@@ -59,7 +59,8 @@ def hostile_session(store: Any, session_id: str = NAME) -> tuple[nb.Session, nb.
             pass
         chat.branch(first.leaf_id)
         # the names of axes are a closed list; those of their values are not
-        experiment = chat.grid({NAME: TEXT}, system={NAME: TEXT, "b": TEXT}, n=2, name=NAME)
+        systems = {NAME: TEXT, "b": TEXT}
+        experiment = chat.grid({NAME: TEXT}, system=systems, n=2, name=NAME, show=None)
         experiment.score(lambda cell: 1.0, name=NAME)
     chat.label(first.leaf_id, NAME)
     chat.rate(first.leaf_id, 4, name=NAME, by=NAME, note=TEXT)
