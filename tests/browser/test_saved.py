@@ -68,6 +68,7 @@ def test_a_notebook_without_its_kernel_is_read_and_lives_again_when_it_is_run(
 
     book.run_and_wait(0)
     view = TreeView(book.run(1, until=".nbd-session [role=treeitem]"))
+    view.choose(2)
     view.row(3).get_by_text("chosen one").wait_for()
     book.run(2, until=".nbd-cmp-said")
     assert book.page.locator(TWIN).count() == 0
@@ -75,7 +76,7 @@ def test_a_notebook_without_its_kernel_is_read_and_lives_again_when_it_is_run(
 
 def _is_readable(book: OpenNotebook, question: str) -> None:
     """Check that tree and comparison stand there, though no widget does."""
-    tree, compared = (book.page.locator(TWIN).nth(at) for at in (0, 1))
+    tree, compared = (book.cells.nth(at).locator(".jp-OutputArea").first for at in (1, 2))
     tree.get_by_text(question).first.wait_for()
     tree.get_by_text("[chosen one]").wait_for()
     compared.get_by_text("Not today.").first.wait_for()
