@@ -238,7 +238,7 @@ def _bar(size_bytes: int) -> Iterator[Any]:
         return
     from tqdm.notebook import tqdm as widget
 
-    from nbdurable.notebook.live import cell_output
+    from nbdurable.notebook.run.live import cell_output
 
     # A bar that tqdm displays itself would leave a dead widget in the saved notebook.
     publish = cell_output()
