@@ -19,7 +19,7 @@ from pathlib import Path
 import duckdb
 
 from nbdurable.errors import StoreClosed, StoreError, shown
-from nbdurable.stores.duckdb import faults, instances, schema
+from nbdurable.stores.duckdb import faults, instances, repair, schema
 from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION
 
 _log = logging.getLogger("nbdurable")
@@ -36,6 +36,7 @@ class Lease:
     def __init__(self, path: str, *, timeout_s: float) -> None:
         self.path = path
         self.generation = 0
+        self.repairs: list[str] = []  # what was repaired, to be told once
         self._timeout_s = timeout_s
         self._change = threading.Condition()
         self._holds = 0
@@ -66,8 +67,10 @@ class Lease:
             if schema.is_empty(self._base):
                 schema.create(self._base, _created_by())
             schema.check_version(self._base, self.path)
-        except BaseException:
+        except BaseException as exc:
             self._release()  # without a checkpoint: what is not ours stays as it is
+            if isinstance(exc, duckdb.Error):
+                raise faults.told(exc, self.path) from exc
             raise
 
     @contextlib.contextmanager
@@ -177,6 +180,9 @@ class Lease:
                 _attach_file(self._base, self.path)
                 break
             except duckdb.Error as exc:
+                if repair.is_known(exc) and not self.repairs:
+                    self.repairs.append(repair.mend(self.path))
+                    continue
                 if not faults.is_locked(exc) or time.monotonic() + pause_s > deadline:
                     raise faults.told(exc, self.path) from exc
             time.sleep(pause_s)

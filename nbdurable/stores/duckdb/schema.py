@@ -117,12 +117,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 def create(connection: DuckDBPyConnection, created_by: str) -> None:
     """Make tables and views in the attached file, all or nothing, and checkpoint them."""
     connection.execute("begin")
-    connection.execute(f"use {ALIAS}")
-    connection.execute("create schema nbd")
-    for table, columns in TABLES.items():
-        connection.execute(f"create table nbd.{table} ({columns})")
-    for view, query in VIEWS.items():
-        connection.execute(f"create view main.{view} as {query}")
+    create_tables(connection, ALIAS)
     connection.execute(
         "insert into nbd.meta values ('schema_version', ?), ('created_by', ?)",
         [str(SCHEMA_VERSION), created_by],
@@ -130,6 +125,16 @@ def create(connection: DuckDBPyConnection, created_by: str) -> None:
     connection.execute("commit")
     connection.execute("use memory")
     connection.execute(f"checkpoint {ALIAS}")
+
+
+def create_tables(connection: DuckDBPyConnection, alias: str) -> None:
+    """Make tables and views in the file attached as `alias`, and use it."""
+    connection.execute(f"use {alias}")
+    connection.execute("create schema nbd")
+    for table, columns in TABLES.items():
+        connection.execute(f"create table nbd.{table} ({columns})")
+    for view, query in VIEWS.items():
+        connection.execute(f"create view main.{view} as {query}")
 
 
 def is_empty(connection: DuckDBPyConnection) -> bool:
