@@ -181,7 +181,7 @@ class Lease:
                 break
             except duckdb.Error as exc:
                 if repair.is_known(exc) and not self.repairs:
-                    self.repairs.append(repair.mend(self.path))
+                    self.repairs.append(repair.mend(self.path, deadline))
                     continue
                 if not faults.is_locked(exc) or time.monotonic() + pause_s > deadline:
                     raise faults.told(exc, self.path) from exc

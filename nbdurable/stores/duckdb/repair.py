@@ -15,6 +15,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from nbdurable.stores.duckdb.schema import ALIAS
 SUFFIXES = ("", ".wal", ".wal.checkpoint")  # of the files that a store may consist of
 _FIRST_BLOCK = 12_288  # before it stand three headers, which are never in the way of a checkpoint
 _MOST_STEPS = 8
+_RETRY_S = 0.05
 
 
 class RepairNotice(UserWarning):
@@ -84,14 +86,16 @@ Step = Checksum | LogCut
 
 def is_known(exc: Exception) -> bool:
     """Whether an error of DuckDB tells of a damage that `mend` may undo."""
-    return faults.torn_block(exc) is not None or faults.bad_log_entry(exc) is not None
+    block = faults.torn_block(exc)
+    is_torn = block is not None and block[0] >= _FIRST_BLOCK
+    return is_torn or faults.bad_log_entry(exc) is not None
 
 
-def mend(path: str) -> str:
+def mend(path: str, deadline: float) -> str:
     """Repair a file that cannot be attached for a known damage; return what to tell the user.
 
-    Nothing may have the file attached meanwhile. Returns "" when there was nothing to do, as
-    another process was quicker.
+    Returns "" when there was nothing to do, as another process was quicker; such a one is waited
+    for until `deadline`, of the monotonic clock.
 
     Raises
     ------
@@ -101,7 +105,7 @@ def mend(path: str) -> str:
         It cannot be repaired; nothing was changed.
     """
     with (
-        _alone(path) as file,
+        _alone(path, deadline) as file,
         tempfile.TemporaryDirectory(
             dir=os.path.dirname(path), prefix=f".{os.path.basename(path)[:40]}."
         ) as folder,
@@ -193,26 +197,36 @@ def _beyond(path: str, found: str) -> StoreError:
 
 
 @contextlib.contextmanager
-def _alone(path: str) -> Iterator[BinaryIO]:
+def _alone(path: str, deadline: float) -> Iterator[BinaryIO]:
     """Yield the file under the lock that DuckDB itself takes; it is lost when any other closes."""
     try:
         file = open(path, "r+b")
     except OSError as exc:
         raise faults.told(duckdb.IOException(f"{exc.strerror}"), path) from exc
     with file:
-        with contextlib.suppress(ImportError):
-            import fcntl
-
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as exc:
+        while not _is_locked(file):
+            if time.monotonic() > deadline:
                 raise StoreLocked(
                     f"store {path!r} is damaged and in the hands of another process; "
                     "wait until it is done there",
                     path=path,
                     pid=None,
-                ) from exc
+                )
+            time.sleep(_RETRY_S)
         yield file
+
+
+def _is_locked(file: BinaryIO) -> bool:
+    """Take the lock on an open file and return whether it is ours; there is none on Windows."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _copy(file: BinaryIO, path: str, to: str) -> None:
