@@ -1,0 +1,120 @@
+"""What a child does until it is killed: whole sessions, each receipt acknowledged once told of.
+
+Lines are JSON: ``["ids", …]`` stored entries, ``["position", id]`` where the session resumes,
+``["toward", id]`` where it may resume from now on, ``["spooled", id]`` an answer in flight,
+``["end", operations]`` a life that was not cut short.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from collections.abc import Callable
+
+import nbdurable as nb
+from nbdurable import modelcall
+from nbdurable.events import Event
+from nbdurable.models.scripted import ScriptedModel, calls
+from nbdurable.run import Run
+from nbdurable.stored import SpoolDraft
+from nbdurable.stores.duckdb import DuckDBStore
+
+Say = Callable[[str, object], None]
+
+
+class Note(nb.CustomEntry):
+    kind = "crash_note"
+    text: str = ""
+
+
+def add(a: int, b: int) -> int:
+    "Add."
+    return a + b
+
+
+@nb.tool(parallel=True)
+def look(n: int) -> str:
+    "Look."
+    return f"seen {n}"
+
+
+def _model() -> ScriptedModel:
+    return ScriptedModel(
+        calls(("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4})),
+        calls(("look", {"n": 1}), ("look", {"n": 2})),
+        ("This answer ", 0.015, "comes slowly, ", 0.015, "in pieces."),
+        "This is an answer in words.",
+    )
+
+
+def live(path: str, say: Say, seed: int) -> None:
+    """Open sessions in the store at `path`, use them in every way, and close them; twice."""
+    modelcall.SPOOL_EVERY_S = 0.01
+    _acknowledge(say)
+    for life in range(2):
+        with nb.open("s", store=path, model=_model(), tools=[add, look]) as chat:
+            chat.run(nb.meta("Be brief."), f"Work on it, {seed}.", show=None)
+            _placed(say, chat)
+            checkpoint = chat.leaf_id
+            _told(say, chat.append(Note(text="three"), nb.user("three"), nb.assistant("three")))
+            chat.run("See this.", nb.file(os.urandom(40_000), name="f.bin"), show=None)
+            _placed(say, chat)
+            say("toward", checkpoint)
+            chat.branch(checkpoint)
+            _placed(say, chat)
+            beside = chat.run("Beside.", show=None, move=False, wait=False)
+            chat.run("Another way.", show=None)
+            beside.wait()
+            _placed(say, chat)
+            chat.label(chat.leaf_id, f"life {life}")
+            fork = chat.fork(f"fork {seed} {life}")
+            _told(say, fork.entries())
+            fork.run("Elsewhere.", show=None)
+            fork.close()
+            compaction = chat.compact(keep_turns=1)
+            _told(say, [compaction] if compaction else [])
+            _placed(say, chat)
+
+
+def _told(say: Say, entries: object) -> None:
+    say("ids", [entry.id for entry in entries])  # type: ignore[attr-defined]
+
+
+def _placed(say: Say, chat: nb.Session) -> None:
+    say("position", chat.leaf_id)
+
+
+def _acknowledge(say: Say) -> None:
+    """Say what is stored from the very thread that stored it, before any reader is woken."""
+    emit, spool = Run._emit, DuckDBStore.spool
+
+    def told(run: Run, event: Event) -> None:
+        emit(run, event)
+        if event.entries:
+            say("ids", [entry.id for entry in event.entries])
+
+    def spooled(store: DuckDBStore, draft: SpoolDraft) -> None:
+        spool(store, draft)
+        say("spooled", draft.entry.id)
+
+    Run._emit = told  # type: ignore[method-assign]
+    DuckDBStore.spool = spooled  # type: ignore[method-assign]
+
+
+def die_in(shim: str, path: str, pipe: int, seed: int, at: int, cut: int) -> None:
+    """Live until the operation `at`, or to the end where that is 0; never returns."""
+
+    def say(kind: str, what: object) -> None:
+        os.write(pipe, json.dumps([kind, what]).encode() + b"\n")
+
+    code = 1
+    try:
+        library = ctypes.CDLL(shim)
+        library.crash_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_long]
+        library.crash_arm(os.path.dirname(path).encode(), at, cut)
+        live(path, say, seed)
+        say("end", library.crash_count())
+        code = 0
+    finally:
+        os._exit(code)

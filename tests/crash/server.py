@@ -1,0 +1,62 @@
+"""Forks children that are to die, so that what they import is imported once.
+
+Reads one JSON object per line: where to live, at which operation or after how many seconds to die.
+Answers each with a JSON line: what the child acknowledged, how it ended, and when.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+import pydantic  # noqa: F401
+from crash.life import die_in
+
+# What a session imports at its first use, once for all children.
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    shim = sys.argv[1]
+    print("ready", flush=True)
+    for line in sys.stdin:
+        wanted = json.loads(line)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            die_in(shim, wanted["path"], writer, wanted["seed"], wanted["at"], wanted["cut"])
+        os.close(writer)
+        said = _read(reader, child, wanted.get("after_s"))
+        _, status = os.waitpid(child, 0)
+        os.close(reader)
+        lines = [json.loads(each) for each in said.split(b"\n")[:-1]]
+        print(json.dumps({"lines": lines, "code": os.waitstatus_to_exitcode(status)}), flush=True)
+
+
+def _read(reader: int, child: int, after_s: float | None) -> bytes:
+    """Return all that the child says; kill it `after_s` seconds from its first word."""
+    said = b""
+    deadline = None
+    while True:
+        if said and deadline is None and after_s is not None:
+            deadline = time.monotonic() + after_s
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            os.kill(child, signal.SIGKILL)
+            deadline, after_s, left = None, None, None
+        if not select.select([reader], [], [], left)[0]:
+            continue
+        data = os.read(reader, 1 << 16)
+        if not data:
+            return said
+        said += data
+
+
+if __name__ == "__main__":
+    main()
