@@ -36,6 +36,7 @@ class Life:
     at: int = 0
     cut: int = 0
     after_s: float | None = None
+    fails: int | None = None
     lines: list[tuple[str, Any]] = field(default_factory=list)
     code: int = 0
 
@@ -103,7 +104,8 @@ class Lives:
 
     def _send(self, life: Life) -> None:
         assert self._process.stdin is not None
-        wanted = {name: getattr(life, name) for name in ("seed", "at", "cut", "after_s")}
+        names = ("seed", "at", "cut", "after_s", "fails")
+        wanted = {name: getattr(life, name) for name in names}
         self._process.stdin.write(json.dumps({"path": str(life.path), **wanted}) + "\n")
         self._process.stdin.flush()
 

@@ -2,15 +2,18 @@
 
 Lines are JSON: ``["ids", …]`` stored entries, ``["position", id]`` where the session resumes,
 ``["toward", id]`` where it may resume from now on, ``["spooled", id]`` an answer in flight,
-``["end", operations]`` a life that was not cut short.
+``["refused", …]`` and ``["unknown", …]`` appends that failed, ``["end", operations]`` a life that
+was not cut short.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 import nbdurable as nb
 from nbdurable import modelcall
@@ -18,6 +21,7 @@ from nbdurable.events import Event
 from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.run import Run
 from nbdurable.stored import SpoolDraft
+from nbdurable.stores.conformance import chain
 from nbdurable.stores.duckdb import DuckDBStore
 
 Say = Callable[[str, object], None]
@@ -102,18 +106,41 @@ def _acknowledge(say: Say) -> None:
     DuckDBStore.spool = spooled  # type: ignore[method-assign]
 
 
-def die_in(shim: str, path: str, pipe: int, seed: int, at: int, cut: int) -> None:
-    """Live until the operation `at`, or to the end where that is 0; never returns."""
+def append(path: str, say: Say) -> None:
+    """Append to a store that is there, and say what became of each append."""
+    with contextlib.closing(DuckDBStore(path)) as store:
+        for _ in range(6):
+            pair = chain(2)
+            ids = [entry.id for entry in pair]
+            try:
+                store.append("s", pair)
+                say("ids", ids)
+            except nb.errors.StoreError as exc:
+                is_known = "is not known" not in str(exc)
+                say("refused" if is_known else "unknown", [ids, str(exc)])
+
+
+def begin(shim: str, pipe: int, wanted: dict[str, Any]) -> None:
+    """Do what is wanted of a child until it is killed, or to the end; never returns.
+
+    At the operation `at` of those on the store's files it dies, or is told of the error `fails`.
+    """
 
     def say(kind: str, what: object) -> None:
         os.write(pipe, json.dumps([kind, what]).encode() + b"\n")
 
-    code = 1
+    code, path = 1, wanted["path"]
+    folder = os.path.dirname(path).encode()
     try:
         library = ctypes.CDLL(shim)
-        library.crash_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_long]
-        library.crash_arm(os.path.dirname(path).encode(), at, cut)
-        live(path, say, seed)
+        for arm in (library.crash_arm, library.crash_fail):
+            arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_long]
+        if wanted["fails"] is None:
+            library.crash_arm(folder, wanted["at"], wanted["cut"])
+            live(path, say, wanted["seed"])
+        else:
+            library.crash_fail(folder, wanted["at"], wanted["fails"])
+            append(path, say)
         say("end", library.crash_count())
         code = 0
     finally:

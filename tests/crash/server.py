@@ -14,7 +14,7 @@ import sys
 import time
 
 import pydantic  # noqa: F401
-from crash.life import die_in
+from crash.life import begin
 
 # What a session imports at its first use, once for all children.
 
@@ -30,7 +30,7 @@ def main() -> None:
         if child == 0:
             os.close(reader)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            die_in(shim, wanted["path"], writer, wanted["seed"], wanted["at"], wanted["cut"])
+            begin(shim, writer, wanted)
         os.close(writer)
         said = _read(reader, child, wanted.get("after_s"))
         _, status = os.waitpid(child, 0)

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from crash.kills import HERE, Life, Lives, Tally, planned, prove
+from crash.kills import Life, Lives, Tally, planned, prove
 
 pytestmark = pytest.mark.compiler
-
-
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
-    if compiler is None:
-        pytest.skip("a C compiler is missing")
-    library = tmp_path_factory.mktemp("shim") / "shim.so"
-    line = [compiler, "-O1", "-shared", "-fPIC", "-o", library, HERE / "shim.c", "-ldl"]
-    subprocess.run(line, check=True)
-    return library
-
-
-@pytest.fixture(scope="module")
-def lives(shim: Path) -> Iterator[Lives]:
-    server = Lives(shim)
-    yield server
-    server.close()
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +45,8 @@ def test_a_life_that_is_not_cut_short_is_whole(grown: Life, tmp_path: Path) -> N
 
 
 # B24 B66
-def test_sixty_kills_lose_nothing(
-    lives: Lives, grown: Life, tmp_path: Path, record_property: object
-) -> None:
-    tally = kill(lives, grown, tmp_path, 60, seed=1)
+def test_sixty_kills_lose_nothing(lives: Lives, grown: Life, folder: Path) -> None:
+    tally = kill(lives, grown, folder, 60, seed=1)
 
     print(tally)
     assert tally.kills > 50
@@ -79,11 +57,11 @@ def test_sixty_kills_lose_nothing(
 # B24 B66
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
-def test_two_thousand_kills_lose_nothing(shim: Path, grown: Life, tmp_path: Path) -> None:
+def test_two_thousand_kills_lose_nothing(shim: Path, grown: Life, folder: Path) -> None:
     def work(seed: int) -> Tally:
         server = Lives(shim)
         try:
-            return kill(server, grown, tmp_path, 1_050, seed)
+            return kill(server, grown, folder, 1_050, seed)
         finally:
             server.close()
 
