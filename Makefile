@@ -70,6 +70,12 @@ $(VENV)/test.stamp: pyproject.toml $(VENV)/created.stamp
 $(VENV)/bench.stamp: pyproject.toml $(VENV)/test.stamp
 	$(call pip_install,.[bench],Installing what the benchmarks compare with into $(VENV))
 
+# What the tests of the page's modules need beside Node.js.
+tests/js/node_modules/installed.stamp: tests/js/package.json
+	@echo "Installing what the tests of the page need (once)"
+	@cd tests/js && npm install --no-package-lock --no-audit --no-fund --loglevel=error
+	@touch $@
+
 # The fetch checks what is there first, so that it may run every time.
 define fetch_weights
 	@$(VENV)/bin/nbdurable local fetch
@@ -89,11 +95,11 @@ lint: $(VENV)/test.stamp
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 
-test: $(VENV)/test.stamp system lint
+test: $(VENV)/test.stamp system tests/js/node_modules/installed.stamp lint
 	$(fetch_weights)
 	@$(MAKE) run-tests MARKS="not slow"
 
-test-all: $(VENV)/test.stamp system lint
+test-all: $(VENV)/test.stamp system tests/js/node_modules/installed.stamp lint
 	$(fetch_weights)
 	@$(MAKE) run-tests MARKS="slow or not slow"
 
@@ -124,5 +130,5 @@ recordings: $(VENV)/test.stamp
 	@$(PY) tests/record_notebooks.py
 
 clean:
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	@rm -rf $(VENV) build dist tests/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

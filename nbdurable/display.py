@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 from nbdurable.errors import shown
@@ -25,8 +26,10 @@ class Display(Protocol):
         """Show the end: the finished run, or the exception that stopped it."""
 
 
-def make_display(show: Show) -> Display | None:
+def make_display(show: Show, cancel: Callable[[], None] | None = None) -> Display | None:
     """Return the display for a run that was started here, or None to show nothing.
+
+    `cancel` is what a stop button does, where there is room for one.
 
     In a Jupyter kernel that is the output of the running cell, never stdout. Elsewhere it is the
     terminal, when stdout is one; nothing is written into a pipe or a file.
@@ -43,7 +46,7 @@ def make_display(show: Show) -> Display | None:
     if in_kernel():
         from nbdurable.notebook.live import CellDisplay  # the only floor above that is shown on
 
-        return CellDisplay(show)
+        return CellDisplay(show, cancel=cancel)
     if sys.stdout is not None and sys.stdout.isatty():
         from nbdurable.terminal import TerminalDisplay
 

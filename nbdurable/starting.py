@@ -169,7 +169,7 @@ def _bundle(run: Run) -> Mapping[str, str]:
 
 def follow(run: Run, show: Show) -> Run:
     """Block until the run has ended, showing it meanwhile; return it or raise what ended it."""
-    display = _display(show)
+    display = _display(show, run)
     if display is None:
         return run.wait()
     run.shown_in = execution_count()
@@ -180,17 +180,17 @@ def follow(run: Run, show: Show) -> Run:
     return run
 
 
-def _display(show: Show) -> Display | None:
+def _display(show: Show, run: Run) -> Display | None:
     if show is None:
         return None
     from nbdurable.display import make_display
 
-    return make_display(show)
+    return make_display(show, run.cancel)
 
 
 def _shown_live(run: Run, show: Show) -> Run:
     """Show a live run from a thread of its own, when that was asked for."""
-    display = _display(show)
+    display = _display(show, run)
     if display is None:
         return run
     run.shown_in = execution_count()

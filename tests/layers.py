@@ -23,12 +23,14 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "modelcall references reruns forking replay.events",
         "toolstep",
         "loop compacting",
-        "notebook display terminal outline reprs",
+        "notebook notebook.bridge notebook.assets display terminal outline reprs",
         "planning starting replay.verbs handle asking annotating",
         "exploring session",
         "opening",
         "explore frames library formats pictures",
-        "notebook.tree notebook.compare notebook.bridge notebook.magics testing",
+        "notebook.tree notebook.feed notebook.actions notebook.detail notebook.sessions "
+        "notebook.compare notebook.comparing notebook.matrix notebook.showing notebook.magics "
+        "testing",
         ".",
         "demo",
         "cli __main__",
@@ -36,7 +38,9 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
 )
 
 # `session` alone may reach upward, inside methods, and only to these; `exploring` is part of it.
-SESSION_REACHES = frozenset("explore frames library formats notebook.tree notebook.compare".split())
+SESSION_REACHES = frozenset(
+    "explore frames library formats notebook.tree notebook.compare notebook.showing".split()
+)
 
 # Where alone each heavy library may be imported, outside type-checking blocks.
 HOMES: dict[str, tuple[str, ...]] = {

@@ -50,6 +50,7 @@ PROGRAMS = (
         ("usr/lib/postgresql/*/bin/postgres",),
     ),
     Program("a C compiler", "compiler", ("gcc", "libc6-dev"), ("cc", "gcc", "clang")),
+    Program("Node.js 20", "node", ("nodejs", "npm"), ("node",)),
 )
 
 

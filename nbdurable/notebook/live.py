@@ -7,18 +7,23 @@ costs a bounded amount in all. Nothing is ever written to stdout (B15).
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from nbdurable.events import Event
 from nbdurable.notebook.picture import Picture
 from nbdurable.reprs import SEPARATOR, count, duration
 
-Bundle = dict[str, str]
+if TYPE_CHECKING:
+    from nbdurable.notebook.runview import RunView
+
+Bundle = dict[str, Any]
 Publish = Callable[[Bundle], None]
 
 INTERVAL_S = 1 / 15
+STOP_AFTER_S = 0.7  # a run that ends sooner needs no button
 _AT_ONCE = frozenset({"tool_start", "tool_end", "message_end", "retry"})
 
 
@@ -33,6 +38,8 @@ class CellDisplay:
         Gets each mime bundle; the first makes the output, later ones replace it.
     now : callable
         Seconds on a clock that never goes back.
+    cancel : callable, optional
+        Stops the run. With it, a run that takes a while shows a button that does so.
     """
 
     def __init__(
@@ -41,7 +48,11 @@ class CellDisplay:
         *,
         publish: Publish | None = None,
         now: Callable[[], float] = time.monotonic,
+        cancel: Callable[[], None] | None = None,
     ) -> None:
+        self._cancel = cancel
+        self._view: RunView | None = None
+        self._thread = threading.get_ident()
         self._publish = publish or cell_output()
         self._only_line = mode == "line"
         self._now = now
@@ -64,7 +75,11 @@ class CellDisplay:
     def tick(self) -> None:
         """Show what is waiting, if it is time; to be called when no event has come for a while."""
         began = self._now()
-        if not self._is_dirty or self._is_closed or began < self._next:
+        if self._is_closed:
+            return
+        if self._view is None and self._cancel and began - self._started >= STOP_AFTER_S:
+            self._offer_stop(self._cancel)
+        if not self._is_dirty or began < self._next:
             return
         self._show(self._progress())
         took = self._now() - began
@@ -83,12 +98,35 @@ class CellDisplay:
         self._picture.take(result)
         self._show(None)
         self._is_closed = True
+        if self._view is not None:
+            self._view.close()  # after the HTML took its place, so that the cell never blinks
 
     def _show(self, foot: str | None) -> None:
         self._is_dirty = False
         picture, only_line = self._picture, self._only_line
+        if self._view is not None and foot is not None:
+            self._view.look(picture.body(only_line=only_line), foot)
+            return
         self._publish(
             {
+                "text/html": picture.html(foot=foot, only_line=only_line),
+                "text/plain": picture.text(foot=foot, only_line=only_line),
+            }
+        )
+
+    def _offer_stop(self, cancel: Callable[[], None]) -> None:
+        """Put a view with a stop button in the output's place, until the run ends."""
+        self._cancel = None
+        if threading.get_ident() != self._thread:
+            return  # what another thread makes could land in another cell
+        from nbdurable.notebook.runview import RunView  # heavy: anywidget
+
+        picture, only_line, foot = self._picture, self._only_line, self._progress()
+        self._view = RunView(cancel)
+        self._view.look(picture.body(only_line=only_line), foot)
+        self._publish(
+            {
+                **view_bundle(self._view),
                 "text/html": picture.html(foot=foot, only_line=only_line),
                 "text/plain": picture.text(foot=foot, only_line=only_line),
             }
@@ -100,6 +138,13 @@ class CellDisplay:
         return SEPARATOR.join(
             ["running …", took, *([count(length, "character")] if length else [])]
         )
+
+
+def view_bundle(widget: Any) -> Bundle:
+    """Return the mime bundle by which a host shows a widget, whatever form the library gives."""
+    made = widget._repr_mimebundle_()
+    data = made[0] if isinstance(made, tuple) else made
+    return dict(data or {})
 
 
 def cell_output() -> Publish:

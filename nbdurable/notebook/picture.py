@@ -239,12 +239,17 @@ class Picture:
 
     def html(self, *, foot: str | None = None, only_line: bool = False) -> str:
         """Return the whole picture, or its one line; `foot` stands for the closing line."""
-        body = "" if only_line else "".join(step.html() for step in self._steps.values())
-        if self.error:
-            body += f'<div class="nbd-err" dir="auto"><b>error</b> {plain(self._error())}</div>'
+        body = self.body(only_line=only_line)
         line = self.footer if foot is None else foot
         full = " nbd-full" if body else ""
         return page(f'{body}<div class="nbd-foot{full}">{plain(line)}</div>')
+
+    def body(self, *, only_line: bool = False) -> str:
+        """Return what stands above the closing line, as HTML without a frame."""
+        body = "" if only_line else "".join(step.html() for step in self._steps.values())
+        if self.error:
+            body += f'<div class="nbd-err" dir="auto"><b>error</b> {plain(self._error())}</div>'
+        return body
 
     def text(self, *, foot: str | None = None, only_line: bool = False) -> str:
         """Return the picture as plain text."""

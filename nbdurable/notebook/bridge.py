@@ -1,0 +1,255 @@
+"""The line between a widget and its views: states in order, actions with an answer.
+
+Any thread may change a widget's state and `put` what changed; one sender thread of the process
+batches it, at most 30 times a second, as messages with a counter, since a server drops what comes
+faster than about 1,000 messages a second. A view that misses one asks for the whole state again.
+What a view asks for may arrive on any thread, so it is only taken here and done on a thread of the
+widget's own: a slow answer never stalls another widget, and a store is never touched in a callback.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import anywidget
+import traitlets
+
+from nbdurable.errors import shown
+from nbdurable.reprs import one_line
+
+HZ = 30
+PIECE_CHARS = 240_000  # under 1 MB even at four bytes each; servers cut the line at 10 MB
+REMEMBERED_COMMANDS = 1_000
+MAX_SAFE_INT = 2**53 - 1  # what a browser's numbers can tell apart
+
+Op = dict[str, Any]
+Deed = Callable[..., Any]
+
+
+class Refused(Exception):
+    """An action that cannot be done; its text is shown where it was asked for."""
+
+
+class Bridge(anywidget.AnyWidget):
+    """A widget whose state lives in Python; subclasses give `state`, and what views may ask.
+
+    ``acts`` and ``asks`` map a name to a method of the subclass, called with the view's arguments
+    as keywords: acts do something, once, one after another; asks only read, beside the acts. What
+    they return (JSON values) goes to the view; what they raise is shown there.
+
+    A change is made and put under ``guard``, so that a whole state never misses or repeats one::
+
+        with self.guard:
+            self.rows.append(row)
+            self.put({"op": "add", "row": row})
+    """
+
+    uid = traitlets.Unicode().tag(sync=True)
+    error = traitlets.Unicode().tag(sync=True)
+
+    acts: ClassVar[Mapping[str, str]] = {}
+    asks: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, **traits: Any) -> None:
+        self.guard = threading.RLock()
+        self._ops: list[Op] = []
+        self._answers: list[dict[str, Any]] = []
+        self._seq = 0
+        self._taken: OrderedDict[str, None] = OrderedDict()
+        self._work: dict[str, queue.SimpleQueue[Callable[[], None] | None]] = {}
+        self.is_closed = False
+        super().__init__(uid=uuid.uuid4().hex[:12], **traits)
+        _answer_on_own_thread(self.comm)
+        self.on_msg(self._received)
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state as JSON values; called under ``guard``."""
+        raise NotImplementedError
+
+    # -- to the views --------------------------------------------------------------------------
+
+    def put(self, op: Op) -> None:
+        """Send a change to all views with the next batch; ``text`` ops of one run are joined."""
+        with self.guard:
+            last = self._ops[-1] if self._ops else None
+            if op["op"] == "text" and last and last["op"] == "text" and last["run"] == op["run"]:
+                last["text"] += op["text"]
+            else:
+                self._ops.append(dict(op))
+        SENDER.wake(self)
+
+    def answer(self, message: dict[str, Any]) -> None:
+        """Send one message about something a view asked for."""
+        with self.guard:
+            if not (_is_snapshot(message) and message in self._answers):  # a view may ask again
+                self._answers.append(message)
+        SENDER.wake(self)
+
+    def flush(self) -> None:
+        """Send what is waiting; only the sender thread calls this."""
+        with self.guard:
+            ops, self._ops = self._ops, []
+            answers, self._answers = self._answers, []
+            if ops:
+                self._seq += 1
+            seq = self._seq
+            whole = [dict(m, seq=seq, body=self.state()) for m in answers if _is_snapshot(m)]
+        if self.is_closed:
+            return
+        if ops:
+            self._post({"type": "ops", "seq": seq, "ops": ops})
+        for message in whole:
+            self._post(message)
+        for message in answers:
+            if not _is_snapshot(message):
+                self._post(message)
+
+    def _post(self, message: dict[str, Any]) -> None:
+        for piece in pieces(browser_safe(message)):
+            self.send(piece)
+
+    # -- from the views ------------------------------------------------------------------------
+
+    def _received(self, _widget: object, message: Any, _buffers: object = None) -> None:
+        if not isinstance(message, dict):
+            return
+        kind, cid, name = message.get("type"), message.get("cid"), message.get("name")
+        if kind == "resync":
+            self.answer({"type": "snapshot", "view": message.get("view")})
+        elif kind in ("cmd", "ask") and isinstance(cid, str) and isinstance(name, str):
+            args = message.get("args")
+            self._take(kind, cid, name, args if isinstance(args, dict) else {})
+
+    def _take(self, kind: str, cid: str, name: str, args: dict[str, Any]) -> None:
+        with self.guard:
+            if cid in self._taken:
+                return
+            self._taken[cid] = None
+            while len(self._taken) > REMEMBERED_COMMANDS:
+                self._taken.popitem(last=False)
+        self.answer({"type": "ack", "cid": cid})
+        self._queue(kind).put(lambda: self._do(kind, cid, name, args))
+
+    def _do(self, kind: str, cid: str, name: str, args: dict[str, Any]) -> None:
+        method = (self.acts if kind == "cmd" else self.asks).get(name)
+        try:
+            if method is None:
+                raise Refused(f"action {shown(name)} is not known here; reload the page")
+            body = getattr(self, method)(**args)
+        except Exception as error:  # told to the view: in a callback it would vanish
+            text = one_line(str(error) or type(error).__name__, 2_000)
+            self.error = text
+            self.answer({"type": "fail", "cid": cid, "error": text})
+        else:
+            self.answer({"type": "done", "cid": cid, "body": body})
+
+    def _queue(self, kind: str) -> queue.SimpleQueue[Callable[[], None] | None]:
+        with self.guard:
+            work = self._work.get(kind)
+            if work is None:
+                work = self._work[kind] = queue.SimpleQueue()
+                name = f"nbdurable-widget-{kind}"
+                threading.Thread(target=_serve, args=(work,), name=name, daemon=True).start()
+            return work
+
+    def close(self) -> None:
+        """Let go of the views and end the widget's threads; idempotent."""
+        with self.guard:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            queues = list(self._work.values())
+        for work in queues:
+            work.put(None)
+        super().close()
+
+
+def _serve(work: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while (deed := work.get()) is not None:
+        deed()
+
+
+def _is_snapshot(message: Mapping[str, Any]) -> bool:
+    return bool(message["type"] == "snapshot")
+
+
+def _answer_on_own_thread(comm: Any) -> None:
+    """Keep messages from views off the main thread while a cell runs, where the kernel can.
+
+    ipykernel 7.4 sends them to the shell that published last, so that a cell could await a reply
+    from the page; nothing here does. A private name, so it is looked for first.
+    """
+    if getattr(comm, "_reply_subshell_for", None) is not None:
+        comm._reply_subshell_for = None
+
+
+# -- messages ----------------------------------------------------------------------------------
+
+
+def browser_safe(value: Any) -> Any:
+    """Return JSON values with integers that a browser would round as text (B33)."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if -MAX_SAFE_INT <= value <= MAX_SAFE_INT else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): browser_safe(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [browser_safe(item) for item in value]
+    return value
+
+
+def pieces(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a message, in pieces when it is too long for one."""
+    text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if len(text) <= PIECE_CHARS:
+        yield message
+        return
+    name, parts = uuid.uuid4().hex, -(-len(text) // PIECE_CHARS)
+    for part in range(parts):
+        cut = text[part * PIECE_CHARS : (part + 1) * PIECE_CHARS]
+        yield {"type": "piece", "of": name, "part": part, "parts": parts, "text": cut}
+
+
+# -- the sender --------------------------------------------------------------------------------
+
+
+class Sender:
+    """The one thread of the process that sends for widgets; it starts with the first."""
+
+    def __init__(self) -> None:
+        self._woken = threading.Condition()
+        self._dirty: dict[int, Bridge] = {}
+        self._thread: threading.Thread | None = None
+
+    def wake(self, widget: Bridge) -> None:
+        """Send what a widget has waiting: at once after a pause, else with the next batch."""
+        with self._woken:
+            self._dirty[id(widget)] = widget
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._serve, name="nbdurable-widgets", daemon=True
+                )
+                self._thread.start()
+            self._woken.notify()
+
+    def _serve(self) -> None:
+        while True:
+            with self._woken:
+                self._woken.wait_for(lambda: bool(self._dirty))
+                widgets, self._dirty = list(self._dirty.values()), {}
+            began = time.monotonic()
+            for widget in widgets:
+                widget.flush()
+            widgets.clear()
+            time.sleep(max(0.0, 1 / HZ - (time.monotonic() - began)))
+
+
+SENDER = Sender()

@@ -1,0 +1,84 @@
+// @ts-check
+/**
+ * Safe Markdown, which comes as data, as elements. The kernel made it from a fixed set of tags;
+ * tags and attributes are looked up here once more, and what is not known becomes its text.
+ */
+import { el, put } from "./dom.js";
+import { copyButton } from "./clipboard.js";
+
+/** @typedef {string | [string, Record<string, unknown>, any[]]} MarkdownNode */
+
+const TAGS = new Set(
+  "p br h3 h4 h5 h6 ul ol li blockquote pre code span strong em del a table tr th td hr".split(" "),
+);
+const CLASSES = new Set(["nbd-lang", "nbd-img"]);
+const SCHEMES = new Set(["http:", "https:", "mailto:"]);
+const MAX_DEPTH = 60; // deeper than any the kernel makes; a longer chain would end in a stack error
+
+/** @type {Record<string, (value: string, tag: string) => boolean>} */
+const ATTRIBUTES = {
+  dir: (value) => value === "auto" || value === "ltr" || value === "rtl",
+  value: (value, tag) => tag === "li" && /^\d{1,9}$/.test(value),
+  class: (value) => CLASSES.has(value),
+  title: () => true,
+  href: (value, tag) => tag === "a" && isLink(value),
+};
+
+/** @param {string} address @returns {boolean} whether it is one that a person may follow */
+export function isLink(address) {
+  const scheme = /^\s*([a-z][a-z0-9+.-]*:)/i.exec(address);
+  return scheme !== null && SCHEMES.has(scheme[1].toLowerCase());
+}
+
+/** @param {MarkdownNode[]} nodes @param {number} [depth] @returns {DocumentFragment} */
+export function nodesToDom(nodes, depth = 0) {
+  const made = document.createDocumentFragment();
+  for (const node of nodes) made.appendChild(nodeToDom(node, depth));
+  return made;
+}
+
+/** @param {MarkdownNode} node @param {number} depth @returns {Node} */
+function nodeToDom(node, depth) {
+  if (typeof node === "string") return document.createTextNode(node);
+  const [tag, attributes, inner] = node;
+  if (!TAGS.has(tag) || depth > MAX_DEPTH) return document.createTextNode(plainText([node]));
+  const made = el(/** @type {any} */ (tag), allowed(tag, attributes), nodesToDom(inner, depth + 1));
+  if (tag === "pre") return codeBox(made, inner);
+  if (tag === "table") return scroller(made);
+  return made;
+}
+
+/** @param {string} tag @param {Record<string, unknown>} given @returns {Record<string, string>} */
+function allowed(tag, given) {
+  /** @type {Record<string, string>} */
+  const props = {};
+  for (const [name, value] of Object.entries(given ?? {}))
+    if (Object.hasOwn(ATTRIBUTES, name) && ATTRIBUTES[name](String(value), tag)) props[name] = String(value);
+  if (props.href) Object.assign(props, { target: "_blank", rel: "noopener noreferrer nofollow" });
+  return props;
+}
+
+/** The characters of nodes, without the rest. @param {MarkdownNode[]} nodes @returns {string} */
+export function plainText(nodes) {
+  const parts = [];
+  const stack = [...nodes].reverse();
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    if (typeof node === "string") parts.push(node);
+    else if (Array.isArray(node?.[2])) for (let at = node[2].length; at-- > 0; ) stack.push(node[2][at]);
+  }
+  return parts.join("");
+}
+
+/** @param {HTMLElement} pre @param {MarkdownNode[]} inner */
+function codeBox(pre, inner) {
+  const code = inner.filter((node) => typeof node !== "string" && node[0] === "code");
+  const read = () => plainText(code.length ? code : inner);
+  return el("div", { class: "nbd-box" }, pre, copyButton("Copy", read, "copy this code"));
+}
+
+/** @param {HTMLElement} table */
+function scroller(table) {
+  const box = el("div", { class: "nbd-scroll", tabindex: 0, role: "group", "aria-label": "table" });
+  put(box, table);
+  return box;
+}

@@ -1,0 +1,72 @@
+// @ts-check
+/** A run while it goes on: what has come, a closing line that ticks, and a button that stops it. */
+import { el, forwardToHost, put, setText } from "./dom.js";
+import { Link } from "./link.js";
+import { nodesToDom } from "./nodes.js";
+
+/**
+ * @typedef {import("./nodes.js").MarkdownNode} MarkdownNode
+ * @typedef {{ nodes: MarkdownNode[], foot: string }} RunState
+ */
+
+/** @param {{ model: import("./link.js").Model, el: HTMLElement }} context */
+function render({ model, el: host }) {
+  const body = el("div", { class: "nbd-run-body" });
+  const foot = el("span", { class: "nbd-foot" });
+  const said = el("span", { class: "nbd-foot", role: "status" });
+  const stop = el("button", { class: "nbd-edge", title: "Stop this run; what came is kept" }, "Stop");
+  const root = el(
+    "div",
+    { class: "nbd nbd-widget nbd-run tex2jax_ignore mathjax_ignore" },
+    body,
+    el("div", { class: "nbd-run-foot" }, stop, foot, said),
+  );
+  root.addEventListener("keydown", (event) => {
+    forwardToHost(root, event);
+    event.stopPropagation();
+  });
+  /** @type {Node[][]} */
+  let blocks = [];
+
+  /** Show blocks from one place on; those before it stay untouched. @param {number} from @param {MarkdownNode[]} nodes */
+  function show(from, nodes) {
+    for (const block of blocks.splice(from)) block.forEach((node) => body.removeChild(node));
+    for (const node of nodes) {
+      const made = [...nodesToDom([node]).childNodes];
+      put(body, ...made);
+      blocks.push(made);
+    }
+  }
+
+  const link = new Link(model, {
+    onSnapshot: (/** @type {RunState} */ state) => {
+      show(0, state.nodes);
+      setText(foot, state.foot);
+    },
+    onOps: (ops) => {
+      for (const op of ops) {
+        if (op.from > blocks.length) return link.resync();
+        show(op.from, op.nodes);
+        setText(foot, op.foot);
+      }
+    },
+    onTrouble: (text) => setText(said, text),
+  });
+
+  stop.addEventListener("click", () => {
+    stop.disabled = true;
+    const stage = (/** @type {string} */ at) =>
+      setText(said, at === "queued" ? "the kernel is busy; Interrupt stops it too" : "stopping …");
+    link.act("cancel", {}, stage).catch((error) => {
+      stop.disabled = false;
+      setText(said, error.message);
+    });
+  });
+  host.appendChild(root);
+  return () => {
+    link.close();
+    root.remove();
+  };
+}
+
+export default { render };
