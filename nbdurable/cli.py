@@ -198,7 +198,7 @@ def _check(arguments: argparse.Namespace) -> int:
     report = check(_existing_path(arguments.file))
     for finding in report.findings:
         print(f"{'damage' if finding.is_damage else 'note'}: {one_line(str(finding), 1_000)}")
-    rows = ", ".join(f"{number:,} in {name}" for name, number in report.counts.items() if number)
+    rows = ", ".join(f"{name} {number:,}" for name, number in report.counts.items() if number)
     verdict = "is sound" if report.is_sound else "is damaged"
     print(f"{one_line(report.path, 1_000)} {verdict}{f': {rows}' if rows else ''}")
     return 0 if report.is_sound else 1

@@ -66,7 +66,7 @@ class Lease:
                 self._attach()
             if schema.is_empty(self._base):
                 schema.create(self._base, _created_by())
-            schema.check_version(self._base, self.path)
+            schema.migrate(self._base, schema.check_version(self._base, self.path))
         except BaseException as exc:
             self._release()  # without a checkpoint: what is not ours stays as it is
             if isinstance(exc, duckdb.Error):
