@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,14 +20,6 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     line = [compiler, "-O1", "-shared", "-fPIC", "-o", library, HERE / "shim.c", "-ldl"]
     subprocess.run(line, check=True)
     return library
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder in memory: a kill leaves to the system all that was written, on any disk."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as made:
-        yield Path(made)
 
 
 @pytest.fixture(scope="session")

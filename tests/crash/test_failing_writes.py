@@ -32,14 +32,14 @@ def prove(life: Life) -> None:
 # B67 B63
 @pytest.mark.parametrize("fails", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
 def test_an_append_is_answered_with_what_became_of_it(
-    lives: Lives, folder: Path, fails: int
+    lives: Lives, folder_in_memory: Path, fails: int
 ) -> None:
-    template = folder / "template.duckdb"
+    template = folder_in_memory / "template.duckdb"
     with contextlib.closing(DuckDBStore(template)) as store:
         store.create_session(SessionRecord(id="s", created_at=1), chain(1))
 
     def home(at: int) -> Life:
-        place = folder / str(at)
+        place = folder_in_memory / str(at)
         place.mkdir()
         shutil.copy(template, place / "chats.duckdb")
         return Life(path=place / "chats.duckdb", seed=0, at=at, fails=fails)

@@ -45,8 +45,8 @@ def test_a_life_that_is_not_cut_short_is_whole(grown: Life, tmp_path: Path) -> N
 
 
 # B24 B66
-def test_sixty_kills_lose_nothing(lives: Lives, grown: Life, folder: Path) -> None:
-    tally = kill(lives, grown, folder, 60, seed=1)
+def test_sixty_kills_lose_nothing(lives: Lives, grown: Life, folder_in_memory: Path) -> None:
+    tally = kill(lives, grown, folder_in_memory, 60, seed=1)
 
     print(tally)
     assert tally.kills > 50
@@ -57,11 +57,11 @@ def test_sixty_kills_lose_nothing(lives: Lives, grown: Life, folder: Path) -> No
 # B24 B66
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
-def test_two_thousand_kills_lose_nothing(shim: Path, grown: Life, folder: Path) -> None:
+def test_two_thousand_kills_lose_nothing(shim: Path, grown: Life, folder_in_memory: Path) -> None:
     def work(seed: int) -> Tally:
         server = Lives(shim)
         try:
-            return kill(server, grown, folder, 1_050, seed)
+            return kill(server, grown, folder_in_memory, 1_050, seed)
         finally:
             server.close()
 

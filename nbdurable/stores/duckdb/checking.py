@@ -20,6 +20,7 @@ import duckdb
 from nbdurable.errors import NbDurableError, StoreError, shown
 from nbdurable.stored import StoredEntry, digest_of
 from nbdurable.stores.duckdb import faults, instances, schema
+from nbdurable.stores.duckdb.log import commits_from, read_log, silent_break
 from nbdurable.stores.duckdb.schema import ALIAS, COLUMNS, FIELDS, TABLES
 from nbdurable.stores.duckdb.views import VIEWS
 from nbdurable.wire import digest
@@ -73,6 +74,12 @@ def check(path: str | os.PathLike[str], *, timeout_s: float = 2.0) -> Report:
         It cannot be read at all; the text says whether ``nbdurable repair`` may help.
     """
     name = os.path.realpath(path)
+    log = read_log(name)
+    position = silent_break(log)
+    if position is not None:
+        lost = commits_from(log, position)
+        found = f"its log breaks off at byte {position}, with {lost} transactions behind"
+        return Report(name, {}, (Finding(found),))
     with _opened(name, timeout_s) as cursor:
         schema.check_version(cursor, name)
         findings = [*_schema(cursor)]

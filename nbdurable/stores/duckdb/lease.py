@@ -62,6 +62,7 @@ class Lease:
             _check_place(self.path)
             if not os.path.lexists(self.path):
                 _create(self._base, self.path)
+            self._keep(repair.look(self.path, time.monotonic() + self._timeout_s))
             with self._change:
                 self._attach()
             if schema.is_empty(self._base):
@@ -175,13 +176,15 @@ class Lease:
 
     def _attach(self) -> None:
         deadline, pause_s = time.monotonic() + self._timeout_s, _FIRST_RETRY_S
+        is_mended = False
         while True:
             try:
                 _attach_file(self._base, self.path)
                 break
             except duckdb.Error as exc:
-                if repair.is_known(exc) and not self.repairs:
-                    self.repairs.append(repair.mend(self.path, deadline))
+                if repair.is_known(exc) and not is_mended:
+                    is_mended = True
+                    self._keep(repair.mend(self.path, deadline))
                     continue
                 if not faults.is_locked(exc) or time.monotonic() + pause_s > deadline:
                     raise faults.told(exc, self.path) from exc
@@ -190,6 +193,10 @@ class Lease:
         self._is_attached = True
         self._file = _identity(self.path)
         self.generation += 1
+
+    def _keep(self, told: str) -> None:
+        if told:
+            self.repairs.append(told)
 
     def _release(self) -> None:
         self._is_closed = True

@@ -25,6 +25,7 @@ import duckdb
 
 from nbdurable.errors import StoreError, StoreLocked
 from nbdurable.stores.duckdb import checking, faults, instances
+from nbdurable.stores.duckdb.log import commits_from, read_log, silent_break
 from nbdurable.stores.duckdb.schema import ALIAS
 
 SUFFIXES = ("", ".wal", ".wal.checkpoint")  # of the files that a store may consist of
@@ -66,13 +67,14 @@ class Checksum:
 
 @dataclass(frozen=True, slots=True)
 class LogCut:
-    """The log ends before its first bad entry."""
+    """The log ends before its first bad frame."""
 
     position: int
     size: int
+    commits: int  # that end behind the cut, of which the bad one may or may not be one
 
     def __str__(self) -> str:
-        return f"{self.size - self.position} bytes at the end of the log could not be read"
+        return f"its log could not be read from byte {self.position} of {self.size} on"
 
     def apply(self, path: str) -> None:
         """Cut the log of the store at `path`."""
@@ -126,12 +128,28 @@ def mend(path: str, deadline: float) -> str:
     return text
 
 
+def look(path: str, deadline: float) -> str:
+    """Repair a log of which DuckDB would pass over the end in silence; as `mend` otherwise."""
+    if silent_break(read_log(path)) is None:
+        return ""
+    return mend(path, deadline)
+
+
 # -- on a copy -----------------------------------------------------------------------------------
 
 
 def _tried(path: str, work: str) -> tuple[list[Step], dict[str, int]]:
     """Repair the copy `work` of `path`; return the steps, and its rows by table."""
     steps: list[Step] = []
+    log = read_log(work)
+    position = silent_break(log)
+    if position == 0:
+        raise _beyond(
+            path, f"the head of its log does not match, with {commits_from(log, 0)} transactions"
+        )
+    if position is not None:
+        steps.append(LogCut(position, len(log), commits_from(log, position)))
+        steps[0].apply(work)
     while True:
         try:
             counts = _verified(path, work, steps)
@@ -150,7 +168,8 @@ def _step(exc: duckdb.Error, work: str) -> Step | None:
     if block is not None and block[0] >= _FIRST_BLOCK:
         return Checksum(*block)
     if position is not None:
-        return LogCut(position, os.path.getsize(f"{work}.wal"))
+        log = read_log(work)
+        return LogCut(position, len(log), commits_from(log, position))
     return None
 
 
@@ -274,11 +293,11 @@ def _note(path: str, text: str) -> None:
 
 def _told(path: str, steps: list[Step], counts: dict[str, int], aside: str) -> str:
     found = ", ".join(map(str, steps))
-    loss = (
-        "; what the bad end of its log held is lost"
-        if any(isinstance(step, LogCut) for step in steps)
-        else " without loss"
-    )
+    cuts = [step for step in steps if isinstance(step, LogCut)]
+    loss = " without loss"
+    if cuts:
+        most = sum(step.commits for step in cuts) + 1
+        loss = f", but the last {most} transactions of its log, or less, are lost"
     return (
         f"store {path!r} was damaged ({found}) and is repaired{loss}; all that is left matches "
         f"its digests ({counts['entries']} entries), and the damaged files are in "
