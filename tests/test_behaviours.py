@@ -152,7 +152,9 @@ def test_the_script_fails_on_a_gap(
     assert f"behaviours: B1 has no test: {TITLES[1]}" in capsys.readouterr().err
 
 
-def test_the_list_names_tests_and_open_parts() -> None:
+def test_the_list_names_tests_and_open_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPEN_PARTS, 24, "the rest of it")
+
     lines = list(behaviours.listing(report_with(24), brief=False))
 
     at = lines.index(f"B24    1  {TITLES[24]}")

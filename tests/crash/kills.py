@@ -37,8 +37,10 @@ class Life:
     cut: int = 0
     after_s: float | None = None
     fails: int | None = None
+    does: str = "live"
     lines: list[tuple[str, Any]] = field(default_factory=list)
     code: int = 0
+    died_at: float = 0.0
 
     def said(self, kind: str) -> list[Any]:
         """Return what it said of one kind, in order."""
@@ -92,7 +94,7 @@ class Lives:
                 self._send(life)
             answer = json.loads(self._read())
             life.lines = [(kind, what) for kind, what in answer["lines"]]
-            life.code = answer["code"]
+            life.code, life.died_at = answer["code"], answer["died_at"]
             if at + 1 < len(lives):
                 self._send(lives[at + 1])
             yield life
@@ -104,7 +106,7 @@ class Lives:
 
     def _send(self, life: Life) -> None:
         assert self._process.stdin is not None
-        names = ("seed", "at", "cut", "after_s", "fails")
+        names = ("seed", "at", "cut", "after_s", "fails", "does")
         wanted = {name: getattr(life, name) for name in names}
         self._process.stdin.write(json.dumps({"path": str(life.path), **wanted}) + "\n")
         self._process.stdin.flush()

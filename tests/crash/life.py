@@ -1,9 +1,9 @@
 """What a child does until it is killed: whole sessions, each receipt acknowledged once told of.
 
-Lines are JSON: ``["ids", …]`` stored entries, ``["position", id]`` where the session resumes,
+Lines are JSON: ``["ids", ...]`` stored entries, ``["position", id]`` where the session resumes,
 ``["toward", id]`` where it may resume from now on, ``["spooled", id]`` an answer in flight,
-``["refused", …]`` and ``["unknown", …]`` appends that failed, ``["end", operations]`` a life that
-was not cut short.
+``["word", [run, time, text]]`` what was streamed, ``["refused", ...]`` and ``["unknown", ...]``
+appends that failed, ``["end", operations]`` a life that was not cut short.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import json
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,8 @@ from nbdurable.run import Run
 from nbdurable.stored import SpoolDraft
 from nbdurable.stores.conformance import chain
 from nbdurable.stores.duckdb import DuckDBStore
+
+STREAMS = 6
 
 Say = Callable[[str, object], None]
 
@@ -106,6 +109,23 @@ def _acknowledge(say: Say) -> None:
     DuckDBStore.spool = spooled  # type: ignore[method-assign]
 
 
+def stream(path: str, say: Say) -> None:
+    """Let many answers come at once, word by word, and say each word and each spooling."""
+    _acknowledge(say)
+    emit = Run._emit
+
+    def told(run: Run, event: Event) -> None:
+        emit(run, event)
+        if event.type == "message_update":
+            say("word", [run.run_id, time.monotonic(), event.text])
+
+    Run._emit = told  # type: ignore[method-assign]
+    words = tuple(part for n in range(200) for part in (f"word {n} ", 0.02))
+    chats = [nb.open(f"s{n}", store=path, model=ScriptedModel(words)) for n in range(STREAMS)]
+    for run in [chat.run("Tell me.", wait=False) for chat in chats]:
+        run.wait()
+
+
 def append(path: str, say: Say) -> None:
     """Append to a store that is there, and say what became of each append."""
     with contextlib.closing(DuckDBStore(path)) as store:
@@ -130,17 +150,21 @@ def begin(shim: str, pipe: int, wanted: dict[str, Any]) -> None:
         os.write(pipe, json.dumps([kind, what]).encode() + b"\n")
 
     code, path = 1, wanted["path"]
+    deeds: dict[str, Callable[[], None]] = {
+        "live": lambda: live(path, say, wanted["seed"]),
+        "append": lambda: append(path, say),
+        "stream": lambda: stream(path, say),
+    }
     folder = os.path.dirname(path).encode()
     try:
         library = ctypes.CDLL(shim)
         for arm in (library.crash_arm, library.crash_fail):
             arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_long]
-        if wanted["fails"] is None:
-            library.crash_arm(folder, wanted["at"], wanted["cut"])
-            live(path, say, wanted["seed"])
-        else:
+        if wanted["fails"] is not None:
             library.crash_fail(folder, wanted["at"], wanted["fails"])
-            append(path, say)
+        else:
+            library.crash_arm(folder, wanted["at"], wanted["cut"])
+        deeds[wanted["does"]]()
         say("end", library.crash_count())
         code = 0
     finally:

@@ -32,16 +32,20 @@ def main() -> None:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             begin(shim, writer, wanted)
         os.close(writer)
-        said = _read(reader, child, wanted.get("after_s"))
+        said, died_at = _read(reader, child, wanted["after_s"])
         _, status = os.waitpid(child, 0)
         os.close(reader)
         lines = [json.loads(each) for each in said.split(b"\n")[:-1]]
-        print(json.dumps({"lines": lines, "code": os.waitstatus_to_exitcode(status)}), flush=True)
+        code = os.waitstatus_to_exitcode(status)
+        print(json.dumps({"lines": lines, "code": code, "died_at": died_at}), flush=True)
 
 
-def _read(reader: int, child: int, after_s: float | None) -> bytes:
-    """Return all that the child says; kill it `after_s` seconds from its first word."""
-    said = b""
+def _read(reader: int, child: int, after_s: float | None) -> tuple[bytes, float]:
+    """Return all that the child says; kill it `after_s` seconds from its first word, and say when.
+
+    The time is that of the kill, on the clock that all processes share.
+    """
+    said, killed_at = b"", 0.0
     deadline = None
     while True:
         if said and deadline is None and after_s is not None:
@@ -49,12 +53,13 @@ def _read(reader: int, child: int, after_s: float | None) -> bytes:
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
             os.kill(child, signal.SIGKILL)
+            killed_at = time.monotonic()
             deadline, after_s, left = None, None, None
         if not select.select([reader], [], [], left)[0]:
             continue
         data = os.read(reader, 1 << 16)
         if not data:
-            return said
+            return said, killed_at
         said += data
 
 

@@ -42,7 +42,7 @@ def test_an_append_is_answered_with_what_became_of_it(
         place = folder_in_memory / str(at)
         place.mkdir()
         shutil.copy(template, place / "chats.duckdb")
-        return Life(path=place / "chats.duckdb", seed=0, at=at, fails=fails)
+        return Life(path=place / "chats.duckdb", seed=0, at=at, fails=fails, does="append")
 
     (whole,) = lives.lived([home(0)])
     (operations,) = whole.said("end")
