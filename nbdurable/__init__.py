@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nbdurable.inputs import assistant, ephemeral, file, image, meta, text, user
     from nbdurable.library import connect
     from nbdurable.lifecycle import SessionEvent
+    from nbdurable.notebook.compare import compare
     from nbdurable.opening import open
     from nbdurable.references import LEAF
     from nbdurable.run import Run
@@ -41,12 +42,14 @@ _HOME = {
     "Session": "session",
     "SessionEvent": "lifecycle",
     "assistant": "inputs",
+    "compare": "notebook.compare",
     "connect": "library",
     "ephemeral": "inputs",
     "errors": "",
     "file": "inputs",
     "image": "inputs",
     "load": "formats",
+    "load_ipython_extension": "notebook.magics",
     "meta": "inputs",
     "open": "opening",
     "text": "inputs",
@@ -66,6 +69,7 @@ __all__ = [
     "Session",
     "SessionEvent",
     "assistant",
+    "compare",
     "connect",
     "ephemeral",
     "errors",

@@ -178,3 +178,10 @@ def kind_of(entry: Entry) -> str:
     if isinstance(entry, CustomEntry | OpaqueEntry):
         return entry.stored_kind or entry.kind
     return entry.kind
+
+
+def moves_position(draft: Entry, moves: bool) -> bool | None:
+    """Whether a draft moves the position: messages do, custom entries only from it (B3)."""
+    if not moves:
+        return False
+    return None if isinstance(draft, CustomEntry) else True

@@ -8,6 +8,7 @@ anywhere, also in the middle of code that holds the locks which the release need
 from __future__ import annotations
 
 import atexit
+import itertools
 import logging
 import os
 import threading
@@ -37,6 +38,7 @@ log = logging.getLogger("nbdurable")
 LAST_RELEASE_S = 10.0
 
 _open_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+_numbers = itertools.count()
 _leaked: SimpleQueue[tuple[Loaded, Store] | None] = SimpleQueue()  # put() is safe in a finalizer
 _releaser: threading.Thread | None = None
 _releaser_lock = threading.Lock()
@@ -63,6 +65,7 @@ class Handle:
         self.seen_position = image.position
         self.runs_started: weakref.WeakSet[Run] = weakref.WeakSet()
         self.before_close: set[Callable[[], None]] = set()  # what starts runs is stopped first
+        self.number = next(_numbers)  # of opening
         self._is_closed = False
         self._close_lock = threading.Lock()
         self._pid = os.getpid()
@@ -126,6 +129,7 @@ class Handle:
         """Put the leaf elsewhere, in memory."""
         self.leaf = Leaf(entry_id)
         self.seen_position = self.image.position
+        self.image.tell_watchers()
 
     def put(self, entry_id: str | None) -> None:
         """Put the leaf where replay has it, in memory until the next write from there (B56)."""
@@ -175,6 +179,12 @@ class Handle:
             **facts,
         )
         lifecycle.publish(self.publisher, event)
+
+
+def open_handles() -> list[Handle]:
+    """Return the handles that are open in this process, the newest first."""
+    handles = [handle for handle in list(_open_handles) if not handle._is_closed]
+    return sorted(handles, key=lambda handle: handle.number, reverse=True)
 
 
 def _let_go(image: Loaded, store: Store) -> None:

@@ -10,18 +10,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from nbdurable.annotations import Annotations
 from nbdurable.codec import blobs_in, decode, encode
-from nbdurable.entries import CustomEntry, Entry, MessageEntry
+from nbdurable.entries import CustomEntry, Entry, MessageEntry, moves_position
 from nbdurable.errors import EntryNotFound, RunActive, shown
 from nbdurable.growing import GrowingViews
 from nbdurable.ids import Clock, IdMaker, as_datetime, now_us
 from nbdurable.paths import Paths
 from nbdurable.stored import Annotation, Context, Move, RunEnd, RunRecord, StoredEntry
 from nbdurable.tree import Tree
+from nbdurable.watching import Watched
 
 if TYPE_CHECKING:
     from nbdurable.run import Run
@@ -42,7 +44,7 @@ class Leaf:
         self.lock = threading.Lock()
 
 
-class Loaded:
+class Loaded(Watched):
     """One session's image; safe to use from any thread.
 
     ``position`` is where a fresh handle resumes (B3): an entry id, or None for the root.
@@ -87,6 +89,7 @@ class Loaded:
         moves = self.store.load_moves(self.session_id, after_move)
         self._take(entries, moves)
         self._changes = changes
+        self.tell_watchers()
 
     def _take(self, entries: Iterable[StoredEntry], moves: Iterable[Move] = ()) -> None:
         with self._lock:
@@ -97,10 +100,10 @@ class Loaded:
             self._by_n.extend(entry.id for entry in fresh)
             last = next((entry for entry in reversed(fresh) if entry.moves_leaf), None)
             if last is not None:
-                self._position = max(self._position, (last.seq, last.id), key=_seq)
+                self._position = max(self._position, (last.seq, last.id), key=itemgetter(0))
             for move in moves:
                 self._last_move = max(self._last_move, move.seq)
-                self._position = max(self._position, (move.seq, move.entry_id), key=_seq)
+                self._position = max(self._position, (move.seq, move.entry_id), key=itemgetter(0))
 
     def annotations(self) -> Annotations:
         """Return the annotations with what others added since, by counter (B11).
@@ -214,7 +217,7 @@ class Loaded:
                     parent_id=parent,
                     created_at=now,
                     run_id=run_id,
-                    moves_leaf=_moves(draft, moves),
+                    moves_leaf=moves_position(draft, moves),
                 )
                 made.append(stored)
                 parent = stored.id
@@ -230,6 +233,7 @@ class Loaded:
             with self._lock:
                 for after, entry in spoken:
                     self._spoken.setdefault(after, []).append(entry)
+        self.tell_watchers()
         return [self.entry(stored.id) for stored in kept]
 
     def begin_again(
@@ -242,6 +246,7 @@ class Loaded:
         with leaf.lock:
             self.store.start_run(start)
             leaf.id = self.say_again(start, input, base_id)
+        self.tell_watchers()
         return [self.entry(entry_id) for entry_id in start.input_ids]
 
     def say_again(
@@ -315,11 +320,13 @@ class Loaded:
         """Store a move of the position."""
         self._take((), [self.store.move(self.session_id, entry_id, self.clock())])
         self._count_own(1)
+        self.tell_watchers()
 
     def annotate(self, annotation: Annotation) -> Annotation:
         """Store an annotation; return it with its counter."""
         (kept,) = self.store.annotate([annotation])
         self._count_own(1)
+        self.tell_watchers()
         return kept
 
     # -- activity ------------------------------------------------------------------------------
@@ -329,12 +336,14 @@ class Loaded:
         with self._lock:
             self.check_idle()
             self.foreground = run
+        self.tell_watchers()
 
     def release(self, run: Run) -> None:
         """Let the next foreground run begin."""
         with self._lock:
             if self.foreground is run:
                 self.foreground = None
+        self.tell_watchers()
 
     def check_idle(self) -> None:
         """Raise `RunActive` while a foreground run goes on (B18)."""
@@ -346,17 +355,6 @@ class Loaded:
             )
             error.run = active
             raise error
-
-
-def _seq(position: tuple[int, str | None]) -> int:
-    return position[0]
-
-
-def _moves(draft: Entry, moves: bool) -> bool | None:
-    """Whether a draft moves the position: messages do, custom entries only from it (B3)."""
-    if not moves:
-        return False
-    return None if isinstance(draft, CustomEntry) else True
 
 
 # -- one image per session and store -----------------------------------------------------------

@@ -101,6 +101,7 @@ def job_of(
         leaf_id=ask.leaf_id,
         schema=settings.schema,
     )
+    run.experiment_id, run.cell = ask.experiment_id, ask.cell
     _check_budget(settings, messages, run)
     context = settings.context()
     missed = ask.missed or Missed(digest_of_ask(settings, ask, context), settings.model.name)

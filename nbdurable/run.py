@@ -22,13 +22,14 @@ from nbdurable.questions import Question, confirm
 from nbdurable.schemas import Schema
 from nbdurable.textstream import TextStream
 from nbdurable.threads import call_soon
+from nbdurable.watching import Watched
 
 RunOutcome = Literal["done", "max_steps", "error", "aborted", "interrupted"]
 BEAT_S = 0.2  # a sleeping reader looks up this often, so that an interrupt gets through
 LAST_WORDS_S = 5.0  # how long an interrupted reader waits for the partial answer to be stored
 
 
-class Run:
+class Run(Watched):
     """One call of the loop, from input to the last reply.
 
     Iterate it for events (`for`, `async for`), call `stream()` for text, `wait()` or ``await`` it
@@ -51,6 +52,9 @@ class Run:
         self.schema = schema
         self.outcome: RunOutcome | None = None
         self.shown_in: int | None = None
+        self.experiment_id: str | None = None
+        self.cell: str | None = None
+        self.is_asked_elsewhere = False  # its questions have buttons that work meanwhile
         self._failure: BaseException | None = None
         self.start_leaf_id = self._leaf_id = leaf_id
         self._log: list[Event] = []
@@ -78,6 +82,11 @@ class Run:
         """The events so far."""
         with self._changed:
             return tuple(self._log)
+
+    def events_since(self, at: int) -> list[Event]:
+        """Return the events so far without the first `at`."""
+        with self._changed:
+            return self._log[at:]
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -317,12 +326,18 @@ class Run:
 
     # -- questions -----------------------------------------------------------------------------
 
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What was asked so far, in order, also what is answered."""
+        with self._changed:
+            return tuple(self._questions)
+
     def _has_question(self) -> bool:
-        return any(question.is_open for question in self._questions)
+        return not self.is_asked_elsewhere and any(one.is_open for one in self._questions)
 
     def _ask(self) -> None:
-        """Put an open question to the person at this reader (B29)."""
-        for question in list(self._questions):
+        """Put an open question to the person at this reader, unless buttons do (B29)."""
+        for question in [] if self.is_asked_elsewhere else list(self._questions):
             if question.claim():
                 question.answer(confirm(question.text))
 
@@ -341,12 +356,14 @@ class Run:
                 self._entries.extend(event.entries)
                 self._leaf_id = event.leaf_id
             self._wake()
+        self.tell_watchers()
 
     def _put_question(self, question: Question) -> None:
         with self._changed:
             self._questions.append(question)
             self._settled.notify_all()
             self._wake()
+        self.tell_watchers()
 
     def _finish(
         self, outcome: RunOutcome, failure: BaseException | None, seconds: float | None
@@ -358,6 +375,7 @@ class Run:
             self._is_done = True
             self._settled.notify_all()
             self._wake()
+        self.tell_watchers()
 
     def _wake(self) -> None:
         self._changed.notify_all()

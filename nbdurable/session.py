@@ -37,11 +37,10 @@ from nbdurable.views import transcript_view
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from nbdurable.notebook.tree import SessionTree
+
 E = TypeVar("E", bound=Entry)
 Show = Literal["stream", "line"] | None
-
-
-SHOWN_WHOLE = 60  # entries at the end of the path whose full text a static tree may hold
 
 
 class Session(Exploring, Annotating):
@@ -91,16 +90,22 @@ class Session(Exploring, Annotating):
         return f"<Session {shown(self.id)} in {self.store}, {state}, leaf {at}, model {self.model}>"
 
     def _repr_html_(self) -> str:
-        from nbdurable.notebook.static import session_html
+        from nbdurable.notebook.static import image_html
 
         self.fresh()
-        shown_whole = {node.id for node in self.image.tree.path(self.leaf.id)[-SHOWN_WHOLE:]}
-        nodes = [
-            self.image.entry(node.id) if node.id in shown_whole else node
-            for node in self.image.tree.nodes
-        ]
-        marks = self.image.annotations().marks()
-        return session_html(nodes, self.leaf.id, title=self.id, marks=marks)
+        return image_html(self.image, self.leaf.id)
+
+    def widget(self) -> SessionTree:
+        """Return a live view of the tree; in a notebook, showing the session does the same."""
+        from nbdurable.notebook.tree import SessionTree
+
+        self.fresh()
+        return SessionTree(self)
+
+    def _ipython_display_(self) -> None:
+        from nbdurable.notebook.tree import show_session
+
+        show_session(self)
 
     def __getitem__(self, ref: Reference) -> Entry:
         """Return the entry that a reference means, such as ``chat[12]``."""

@@ -149,6 +149,7 @@ def made_live(handle: Asking, job: Job, loop: Loop) -> Coroutine[Any, Any, None]
     run._then, run._present, run._cancel = partial(_then, handle), _bundle, cancel
     handle.runs_started.add(run)
     handle.image.live[run.run_id] = run
+    handle.image.tell_watchers()
     return loop.run()
 
 

@@ -18,7 +18,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "tree pairing views compaction annotations answers schemas",
         "paths growing",
         "stores models media inputs tools toolspec hooks threads background",
-        "budget lifecycle origin questions textstream",
+        "budget lifecycle origin questions textstream watching",
         "loaded settings run replay",
         "modelcall references reruns forking replay.events",
         "toolstep",
@@ -29,7 +29,10 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "opening",
         "explore frames library formats pictures",
         "notebook.tree notebook.feed notebook.actions notebook.detail notebook.sessions "
-        "notebook.compare notebook.comparing notebook.matrix notebook.showing notebook.magics "
+        "notebook.entrycolumns notebook.following notebook.explored notebook.calls notebook.marked "
+        "notebook.poller notebook.looking "
+        "notebook.compare notebook.comparing notebook.columns notebook.facts notebook.matrix "
+        "notebook.showing notebook.magics "
         "testing",
         ".",
         "demo",
@@ -41,6 +44,9 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
 SESSION_REACHES = frozenset(
     "explore frames library formats notebook.tree notebook.compare notebook.showing".split()
 )
+
+# What shows itself in a notebook, from below, inside methods.
+SHOWN_BY = {"library": "notebook.sessions", "explore.experiment": "notebook.matrix"}
 
 # Where alone each heavy library may be imported, outside type-checking blocks.
 HOMES: dict[str, tuple[str, ...]] = {
@@ -143,6 +149,8 @@ def is_allowed(found: Import) -> bool:
         is_free |= found.target == "numpy" and is_within(found.module, HOMES["pandas"])
         return is_free or is_within(found.module, HOMES.get(found.target, ()))
     if floor_of(found.target) <= floor_of(found.module):
+        return True
+    if not found.is_top and SHOWN_BY.get(found.module) == found.target:
         return True
     reaches_up = found.module in ("session", "exploring") and not found.is_top
     return reaches_up and is_within(found.target, SESSION_REACHES)

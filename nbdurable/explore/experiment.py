@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nbdurable.explore.estimate import Estimate
     from nbdurable.explore.progress import Bar
     from nbdurable.explore.score import Scorer
+    from nbdurable.notebook.matrix import Matrix
     from nbdurable.session import Session
 
 ROWS_SHOWN = 20
@@ -161,6 +162,19 @@ class Experiment(Work):
         targets = {cell.entry.id: cell.i for cell in cells if cell.entry is not None}
         scores = dict.fromkeys(n for row in rows.scores_of(targets, said).values() for n in row)
         return figure(found, self.axes, list(scores))
+
+    def compare(self) -> Matrix:
+        """Lay the cells out as a matrix, of what varies against the samples.
+
+        Returns
+        -------
+        Matrix
+            Shown in a cell it is a widget: rows sort by agreement, scores, cost and time, and the
+            cells that are chosen stand side by side.
+        """
+        from nbdurable.notebook.matrix import Matrix
+
+        return Matrix(self)
 
     def pick(self, i: SupportsIndex) -> Cell:
         """Move the leaf, and the position, onto the answer of a cell, and return the cell.

@@ -9,6 +9,7 @@ have the same dtypes.
 
 from __future__ import annotations
 
+from nbdurable.frames.comparison import comparison_frame
 from nbdurable.frames.entries import branches_frame, entries_frame
 from nbdurable.frames.imported import imported_frame
 from nbdurable.frames.library import search_frame, sessions_frame, spend_frame, sql_frame
@@ -16,6 +17,7 @@ from nbdurable.frames.runs import runs_frame, tools_frame
 
 __all__ = [
     "branches_frame",
+    "comparison_frame",
     "entries_frame",
     "imported_frame",
     "runs_frame",

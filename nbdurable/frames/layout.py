@@ -86,6 +86,17 @@ SESSIONS = _layout(
     time="created_at last_at",
 )
 
+COMPARISON = _layout(
+    order="key name session_id n entry_id model system params text words_added words_removed "
+    "input_tokens output_tokens cache_read_tokens cache_write_tokens reasoning_tokens cost_usd "
+    "seconds ttft_s stop_reason label is_base on_path preferred",
+    text="name session_id entry_id model system params text stop_reason label",
+    whole="key n words_added words_removed input_tokens output_tokens cache_read_tokens "
+    "cache_write_tokens reasoning_tokens",
+    real="cost_usd seconds ttft_s",
+    flag="is_base on_path preferred",
+)
+
 HITS = _layout(
     order="session_id n seq id kind role model snippet created_at",
     text="session_id id kind role model snippet",

@@ -65,6 +65,8 @@ class Bridge(anywidget.AnyWidget):
         self._taken: OrderedDict[str, None] = OrderedDict()
         self._work: dict[str, queue.SimpleQueue[Callable[[], None] | None]] = {}
         self.is_closed = False
+        self._views: set[str] | None = None  # None before the first
+        self._is_heard_meanwhile = False
         super().__init__(uid=uuid.uuid4().hex[:12], **traits)
         _answer_on_own_thread(self.comm)
         self.on_msg(self._received)
@@ -117,15 +119,34 @@ class Bridge(anywidget.AnyWidget):
 
     # -- from the views ------------------------------------------------------------------------
 
+    @property
+    def was_left(self) -> bool:
+        """Whether there were views and the last one has said that it goes."""
+        return self._views is not None and not self._views
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether a view is there whose clicks arrive also while a cell runs."""
+        return bool(self._views) and self._is_heard_meanwhile
+
     def _received(self, _widget: object, message: Any, _buffers: object = None) -> None:
         if not isinstance(message, dict):
             return
         kind, cid, name = message.get("type"), message.get("cid"), message.get("name")
+        self._note_view(kind, message.get("view"))
         if kind == "resync":
             self.answer({"type": "snapshot", "view": message.get("view")})
         elif kind in ("cmd", "ask") and isinstance(cid, str) and isinstance(name, str):
             args = message.get("args")
             self._take(kind, cid, name, args if isinstance(args, dict) else {})
+
+    def _note_view(self, kind: object, view: object) -> None:
+        if not isinstance(view, str):
+            return
+        views = set() if self._views is None else self._views
+        self._views = views - {view} if kind == "bye" else views | {view}
+        # threads of the kernel's subshells serve messages beside the running cell
+        self._is_heard_meanwhile = threading.current_thread() is not threading.main_thread()
 
     def _take(self, kind: str, cid: str, name: str, args: dict[str, Any]) -> None:
         with self.guard:
@@ -138,17 +159,23 @@ class Bridge(anywidget.AnyWidget):
         self._queue(kind).put(lambda: self._do(kind, cid, name, args))
 
     def _do(self, kind: str, cid: str, name: str, args: dict[str, Any]) -> None:
-        method = (self.acts if kind == "cmd" else self.asks).get(name)
         try:
-            if method is None:
-                raise Refused(f"action {shown(name)} is not known here; reload the page")
-            body = getattr(self, method)(**args)
+            body = self.perform(kind, name, args)
         except Exception as error:  # told to the view: in a callback it would vanish
             text = one_line(str(error) or type(error).__name__, 2_000)
             self.error = text
             self.answer({"type": "fail", "cid": cid, "error": text})
         else:
+            if kind == "cmd" and self.error:
+                self.error = ""
             self.answer({"type": "done", "cid": cid, "body": body})
+
+    def perform(self, kind: str, name: str, args: dict[str, Any]) -> Any:
+        """Do (``cmd``) or look up (``ask``) what a view asked for; what it raises is told there."""
+        method = (self.acts if kind == "cmd" else self.asks).get(name)
+        if method is None:
+            raise Refused(f"action {shown(name)} is not known here; reload the page")
+        return getattr(self, method)(**args)
 
     def _queue(self, kind: str) -> queue.SimpleQueue[Callable[[], None] | None]:
         with self.guard:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from nbdurable.annotations import Marks
 from nbdurable.entries import Entry
+from nbdurable.loaded import Loaded
 from nbdurable.notebook.markdown import to_html
 from nbdurable.notebook.page import page, plain
 from nbdurable.outline import Line, heading, outline
@@ -21,6 +22,7 @@ MAX_BYTES = 200_000
 _LINE_OVERHEAD = 220  # bytes of lists around a line, at most
 _BODY_BYTES = 80_000  # of full texts, all together
 _BODY_CHARS = 8_000  # of one full text
+_SHOWN_WHOLE = 60  # entries at the end of the path whose full text may be there
 _OPEN_UP_TO = 40  # a tree of no more lines shows its side branches unfolded
 
 
@@ -57,6 +59,14 @@ def session_html(
     items = _fitting(lines, texts)
     body = _nested(lines, items)
     return page(f"{head}<ul>{body}</ul>", name="nbd-tree")
+
+
+def image_html(image: Loaded, leaf_id: str | None) -> str:
+    """Return the tree of a session as it is known here, without reading more of it."""
+    shown_whole = {node.id for node in image.tree.path(leaf_id)[-_SHOWN_WHOLE:]}
+    nodes = [image.entry(node.id) if node.id in shown_whole else node for node in image.tree.nodes]
+    marks = image.annotations().marks()
+    return session_html(nodes, leaf_id, title=image.session_id, marks=marks)
 
 
 def _text(entry: Entry | StoredEntry) -> str:

@@ -47,12 +47,12 @@ class Lab:
         self.folder = folder
         self.env = env
 
-    def write(self, cells: Sequence[str], name: str = "") -> str:
+    def write(self, cells: Sequence[str], name: str = "", kernel: str = "python3") -> str:
         """Write a notebook of code cells; return its file name."""
         name = name or f"{uuid.uuid4().hex[:8]}.ipynb"
         book = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
-            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+            metadata={"kernelspec": {"name": kernel, "display_name": kernel}},
         )
         nbformat.write(book, self.folder / name)
         return name
@@ -72,6 +72,11 @@ class Lab:
         """Shut a notebook's kernel down, as closing it does."""
         for found in self.sessions(name):
             self.ask(f"/api/sessions/{found['id']}", "DELETE")
+
+    def interrupt(self, name: str) -> None:
+        """Interrupt a notebook's kernel, as the toolbar's button does."""
+        for found in self.sessions(name):
+            self.ask(f"/api/kernels/{found['kernel']['id']}/interrupt", "POST")
 
     def trust(self, name: str) -> None:
         """Let a notebook's saved outputs be shown, as its author sees them."""

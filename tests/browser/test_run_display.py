@@ -36,6 +36,8 @@ def test_a_run_is_stopped_by_its_button_and_what_came_is_kept(
 
     assert output.locator("button").count() == 0
     saved = json.loads(book.save().read_text("utf-8"))
-    (shown,) = saved["cells"][1]["outputs"]
+    outputs = saved["cells"][1]["outputs"]
+    assert [output["output_type"] for output in outputs] == ["display_data"], outputs
+    (shown,) = outputs
     assert set(shown["data"]) == {"text/html", "text/plain"}
     assert "widgets" not in saved["metadata"]

@@ -7,6 +7,7 @@ export function page() {
   for (const name of ["document", "Node", "Element", "HTMLElement", "KeyboardEvent", "MouseEvent", "Event", "InputEvent"])
     globalThis[name] = name === "document" ? window.document : window[name];
   globalThis.window = window;
+  globalThis.getComputedStyle = window.getComputedStyle.bind(window);
   globalThis.localStorage = window.localStorage;
   const frames = [];
   globalThis.requestAnimationFrame = (draw) => frames.push(draw);

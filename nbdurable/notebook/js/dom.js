@@ -73,13 +73,17 @@ export function suppressShortcuts(target) {
   target.dataset.lmSuppressShortcuts = "true";
 }
 
+const EDITS = new Set(["a", "c", "v", "x", "y", "z"]);
+
 /**
- * Give keys with Ctrl or Meta that nobody here took back to the cell, such as Ctrl+S.
+ * Give keys with Ctrl or Meta that nobody here took back to the cell, such as Ctrl+S; a text field
+ * keeps those it edits with.
  * @param {HTMLElement} root @param {KeyboardEvent} event
  * @returns {boolean} whether the key was such a one
  */
 export function forwardToHost(root, event) {
   if (!(event.ctrlKey || event.metaKey) || event.defaultPrevented) return false;
+  if (EDITS.has(event.key.toLowerCase()) && event.target instanceof Element && event.target.matches("input, textarea, select")) return false;
   const cell = root.closest(".jp-Cell");
   if (cell && !cell.dispatchEvent(new KeyboardEvent("keydown", event))) event.preventDefault();
   return true;

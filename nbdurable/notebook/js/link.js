@@ -116,6 +116,7 @@ export class Link {
   close() {
     this.model.off("msg:custom", this.receive);
     this.timers.forEach(clearTimeout);
+    this.model.send({ type: "bye", view: this.name });
     for (const waiting of this.waiting.values()) waiting.timers.forEach(clearTimeout);
     this.waiting.clear();
   }

@@ -9,9 +9,14 @@ import { copyButton } from "./clipboard.js";
 /** @typedef {string | [string, Record<string, unknown>, any[]]} MarkdownNode */
 
 const TAGS = new Set(
-  "p br h3 h4 h5 h6 ul ol li blockquote pre code span strong em del a table tr th td hr".split(" "),
+  (
+    "p br h3 h4 h5 h6 ul ol li blockquote pre code span strong em del a table tr th td hr " +
+    "div bdi b details summary"
+  ).split(" "),
 );
-const CLASSES = new Set(["nbd-lang", "nbd-img"]);
+const CLASSES = new Set(
+  "nbd-lang nbd-img nbd-dim nbd-note nbd-err nbd-think nbd-unit nbd-foot".split(" "),
+);
 const SCHEMES = new Set(["http:", "https:", "mailto:"]);
 const MAX_DEPTH = 60; // deeper than any the kernel makes; a longer chain would end in a stack error
 
@@ -42,14 +47,14 @@ function nodeToDom(node, depth) {
   if (typeof node === "string") return document.createTextNode(node);
   const [tag, attributes, inner] = node;
   if (!TAGS.has(tag) || depth > MAX_DEPTH) return document.createTextNode(plainText([node]));
-  const made = el(/** @type {any} */ (tag), allowed(tag, attributes), nodesToDom(inner, depth + 1));
+  const made = el(/** @type {any} */ (tag), allowedProps(tag, attributes), nodesToDom(inner, depth + 1));
   if (tag === "pre") return codeBox(made, inner);
-  if (tag === "table") return scroller(made);
+  if (tag === "table") return tableScroller(made);
   return made;
 }
 
 /** @param {string} tag @param {Record<string, unknown>} given @returns {Record<string, string>} */
-function allowed(tag, given) {
+function allowedProps(tag, given) {
   /** @type {Record<string, string>} */
   const props = {};
   for (const [name, value] of Object.entries(given ?? {}))
@@ -77,7 +82,7 @@ function codeBox(pre, inner) {
 }
 
 /** @param {HTMLElement} table */
-function scroller(table) {
+function tableScroller(table) {
   const box = el("div", { class: "nbd-scroll", tabindex: 0, role: "group", "aria-label": "table" });
   put(box, table);
   return box;
