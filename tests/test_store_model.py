@@ -50,6 +50,7 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="model"))
         self.lives = 0
+        self.in_flight: set[str] = set()
         self.memory = MemoryStore()
         self.store = DuckDBStore(self._home() / "chats.duckdb")
 
@@ -159,14 +160,15 @@ class StoreMachine(RuleBasedStateMachine):
     def begin_an_answer(self, parent: StoredEntry) -> SpoolDraft:
         draft = SpoolDraft(entry=stored(parent.session_id, parent.id, stop_reason="aborted"))
         self.store.spool(draft)
+        self.in_flight.add(draft.entry.id)
         return draft
 
     @rule(target=entries, draft=consumes(drafts))
     def finish_an_answer(self, draft: SpoolDraft) -> object:
         entry = draft.entry
-        known = {row.id for row in self.memory.load_entries(entry.session_id)}
-        if entry.id in known:
-            return multiple()  # a kill came first
+        if entry.id not in self.in_flight:
+            return multiple()  # its process is gone, and it was recovered
+        self.in_flight.remove(entry.id)
         return multiple(*(self._both(lambda store: store.append(entry.session_id, [entry])) or ()))
 
     # -- what becomes of the process -----------------------------------------------------------
@@ -197,6 +199,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _recover(self) -> None:
         recovered = self.store.recover()
+        assert {entry.id for entry in recovered} == self.in_flight
+        self.in_flight.clear()
         for entry in recovered:
             assert self.memory.append(entry.session_id, [entry]) == (entry,)
         assert self.store.recover() == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import nbdurable as nb
 from nbdurable.blocks import Message
 from nbdurable.models.scripted import ScriptedModel
 from nbdurable.stored import StoredEntry
+from nbdurable.stores.duckdb import DuckDBStore
 from nbdurable.stores.duckdb.checking import check
 from nbdurable.stores.duckdb.repair import RepairNotice
 from nbdurable.views import ends_in_reply
@@ -62,7 +64,7 @@ class Tally:
     kills: int = 0
     acknowledged: int = 0
     spooled: int = 0
-    repaired: int = 0
+    repaired: int = 0  # files
     prompts: int = 0
 
     def __str__(self) -> str:
@@ -132,12 +134,33 @@ def planned(folder: Path, template: Path, operations: int, count: int, seed: int
             life.at = 1 + number * operations // count
             life.cut = -number if number % 7 == 0 else chance.choice(CUTS)
         else:
-            life.after_s = chance.uniform(0.0, 0.4)
+            life.after_s = chance.uniform(0.0, 0.3)
         yield life
+
+
+def kill(lives: Lives, grown: Life, folder: Path, count: int, seed: int) -> Tally:
+    """Kill children at `count` places and prove each."""
+    tally = Tally()
+    (operations,) = grown.said("end")
+    for life in lives.lived(list(planned(folder, grown.path, operations, count, seed))):
+        assert life.code in (-9, 0), life
+        prove(life, tally)
+        shutil.rmtree(life.path.parent)
+    return tally
+
+
+def kill_many(shim: Path, grown: Life, folder: Path, count: int, seed: int) -> Tally:
+    """Kill children of a server of its own; for a process of its own."""
+    lives = Lives(shim)
+    try:
+        return kill(lives, grown, folder, count, seed)
+    finally:
+        lives.close()
 
 
 def prove(life: Life, tally: Tally) -> None:
     """Open what a life left and check all that is promised of it."""
+    tally.kills += 1
     if not life.path.exists():
         assert not life.lines, life
         return
@@ -157,11 +180,27 @@ def prove(life: Life, tally: Tally) -> None:
     report = check(life.path)
     assert report.is_sound, (life, report.findings)
     assert not list(life.path.parent.glob("*.spool/*.jsonl")), (life, "not recovered")
-    tally.kills += 1
     tally.acknowledged += len(life.acknowledged)
     tally.spooled += len(set(life.said("spooled")))
     tally.repaired += len(repaired)
     tally.prompts += 1
+
+
+def prove_appends(life: Life, before: int, tally: Tally) -> None:
+    """Check what a child left that appended pairs to a store of `before` entries."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        store = DuckDBStore(life.path)
+    with contextlib.closing(store):
+        stored = [row.id for row in store.load_entries("s")][before:]
+    acknowledged = [entry_id for ids in life.said("ids") for entry_id in ids]
+    assert stored[: len(acknowledged)] == acknowledged, (life, "lost")
+    assert len(stored) - len(acknowledged) in (0, 2), (life, "half there")
+    assert all("without loss" in str(warning.message) for warning in told), life
+    assert check(life.path).is_sound, life
+    tally.kills += 1
+    tally.acknowledged += len(acknowledged)
+    tally.repaired += len(told)
 
 
 def _prove_rows(life: Life, rows: list[StoredEntry]) -> None:

@@ -13,6 +13,7 @@ import ctypes
 import json
 import os
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -56,32 +57,31 @@ def _model() -> ScriptedModel:
 
 
 def live(path: str, say: Say, seed: int) -> None:
-    """Open sessions in the store at `path`, use them in every way, and close them; twice."""
+    """Open sessions in the store at `path`, use them in every way, and close them."""
     modelcall.SPOOL_EVERY_S = 0.01
     _acknowledge(say)
-    for life in range(2):
-        with nb.open("s", store=path, model=_model(), tools=[add, look]) as chat:
-            chat.run(nb.meta("Be brief."), f"Work on it, {seed}.", show=None)
-            _placed(say, chat)
-            checkpoint = chat.leaf_id
-            _told(say, chat.append(Note(text="three"), nb.user("three"), nb.assistant("three")))
-            chat.run("See this.", nb.file(os.urandom(40_000), name="f.bin"), show=None)
-            _placed(say, chat)
-            say("toward", checkpoint)
-            chat.branch(checkpoint)
-            _placed(say, chat)
-            beside = chat.run("Beside.", show=None, move=False, wait=False)
-            chat.run("Another way.", show=None)
-            beside.wait()
-            _placed(say, chat)
-            chat.label(chat.leaf_id, f"life {life}")
-            fork = chat.fork(f"fork {seed} {life}")
-            _told(say, fork.entries())
-            fork.run("Elsewhere.", show=None)
-            fork.close()
-            compaction = chat.compact(keep_turns=1)
-            _told(say, [compaction] if compaction else [])
-            _placed(say, chat)
+    with nb.open("s", store=path, model=_model(), tools=[add, look]) as chat:
+        chat.run(nb.meta("Be brief."), f"Work on it, {seed}.", show=None)
+        _placed(say, chat)
+        checkpoint = chat.leaf_id
+        _told(say, chat.append(Note(text="three"), nb.user("three"), nb.assistant("three")))
+        chat.run("See this.", nb.file(os.urandom(40_000), name="f.bin"), show=None)
+        _placed(say, chat)
+        say("toward", checkpoint)
+        chat.branch(checkpoint)
+        _placed(say, chat)
+        beside = chat.run("Beside.", show=None, move=False, wait=False)
+        chat.run("Another way.", show=None)
+        beside.wait()
+        _placed(say, chat)
+        chat.label(chat.leaf_id, f"life {seed}")
+        fork = chat.fork(f"fork {seed}")
+        _told(say, fork.entries())
+        fork.run("Elsewhere.", show=None)
+        fork.close()
+        compaction = chat.compact(keep_turns=1)
+        _told(say, [compaction] if compaction else [])
+        _placed(say, chat)
 
 
 def _told(say: Say, entries: object) -> None:
@@ -167,5 +167,7 @@ def begin(shim: str, pipe: int, wanted: dict[str, Any]) -> None:
         deeds[wanted["does"]]()
         say("end", library.crash_count())
         code = 0
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(code)
