@@ -1,13 +1,16 @@
-"""Make frozen values fast, where ten thousand of them come at once.
+"""Make values fast, where ten thousand of them come at once.
 
 The one idea: a frozen dataclass guards each of its fields also while it is made, which takes most
 of the time of loading a long session. Here a plain twin of the same layout is filled, and then
-becomes the value.
+becomes the value. And the garbage collector, which looks through all of a notebook's objects again
+and again while many are made, is put off until they are there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, make_dataclass
 from typing import Any, TypeVar
 
@@ -40,3 +43,16 @@ def maker(record: type[T]) -> Callable[..., T]:
     )
     made: Callable[..., T] = twin
     return made
+
+
+@contextmanager
+def collected_later() -> Iterator[None]:
+    """Put garbage collection off while many values are made, none of which is garbage."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

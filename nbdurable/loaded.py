@@ -18,6 +18,7 @@ from nbdurable.annotations import Annotations
 from nbdurable.codec import blobs_in, decode, encode
 from nbdurable.entries import CustomEntry, Entry, MessageEntry, moves_position
 from nbdurable.errors import EntryNotFound, RunActive, shown
+from nbdurable.frozen import collected_later
 from nbdurable.growing import GrowingViews
 from nbdurable.ids import Clock, IdMaker, as_datetime, now_us
 from nbdurable.paths import Paths
@@ -85,9 +86,10 @@ class Loaded(Watched):
             return
         with self._lock:
             after_n, after_move = len(self._by_n), self._last_move
-        entries = self.store.load_entries(self.session_id, after_n)
-        moves = self.store.load_moves(self.session_id, after_move)
-        self._take(entries, moves)
+        with collected_later():
+            entries = self.store.load_entries(self.session_id, after_n)
+            moves = self.store.load_moves(self.session_id, after_move)
+            self._take(entries, moves)
         self._changes = changes
         self.tell_watchers()
 

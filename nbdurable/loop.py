@@ -215,18 +215,26 @@ class Loop:
         request = await self._hooked(job.hooks.before_model(self.request()))
         if job.cancelled.is_set():
             raise Stopped("aborted", cancelled_error())
+        await self.call_begins()
         held = self.hold_budget(request)
         call = ModelCall(self, request)
         self.emit("message_start")
         failure = await call.run()
         self.settle_budget(held, call.cost_usd(failure))
         if failure is None:
+            self.call_ended()
             goes_on = own_calls(call.message()) or (job.hooks.wants("before_stop") and not is_last)
             ends = not goes_on
             return await self._store_answer(call, "done" if ends else None, None)
         if not call.assembly.is_empty:
             await self._store_answer(call, call.outcome, failure)
         raise Stopped(call.outcome, failure)
+
+    async def call_begins(self) -> None:
+        """Wait until the model may be called; a run by itself need not wait."""
+
+    def call_ended(self) -> None:
+        """Let others call the model, while this answer is stored."""
 
     def request(self) -> ModelRequest:
         """Return the request for the leaf as it is now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import nbdurable as nb
 from nbdurable.errors import ModelError
 from nbdurable.explore import drive
-from nbdurable.models.scripted import ScriptedModel
+from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.stores.base import Store
 from nbdurable.testing import FakeOpenAI, steps
 from tests.exploring import WAIT_S, opened, outcomes, rows
@@ -182,3 +183,42 @@ def test_a_lane_gives_up_places_when_calls_are_refused_and_takes_them_again() ->
         lane.learn(0)
 
     assert (after_one, slow, lane.places) == (8, 1, 8)
+
+
+# B43
+def test_a_cell_leaves_its_place_to_the_next_while_its_tools_run(store: Store) -> None:
+    is_asked = threading.Event()
+
+    def meet() -> str:
+        """Wait until the other cell has called."""
+        return "met" if is_asked.wait(WAIT_S) else "alone"
+
+    def second(_: object) -> str:
+        is_asked.set()
+        return "b"
+
+    model = ScriptedModel(calls(("meet", {})), second, "a")
+
+    exp = opened(store, model, tools=[meet]).sample(2, "Q", concurrency=1)
+
+    assert [cell.text for cell in exp] == ["a", "b"]
+
+
+def test_places_are_taken_first_come_first_served_and_those_who_leave_lose_none() -> None:
+    async def story() -> tuple[list[str], int]:
+        lane, came = drive.Lane(1), []
+
+        async def come(name: str) -> None:
+            await lane.take()
+            came.append(name)
+
+        await come("first")
+        waiting = [asyncio.create_task(come(name)) for name in ("left", "called", "last")]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        lane.give()
+        waiting[1].cancel()  # it was called, and has not come yet
+        await asyncio.wait(waiting, timeout=WAIT_S)
+        return came, lane.taken
+
+    assert asyncio.run(story()) == (["first", "last"], 1)

@@ -10,9 +10,13 @@ import pandas as pd
 import pytest
 
 import nbdurable as nb
+from nbdurable.frames import entries_frame
 from nbdurable.models.base import Finish
 from nbdurable.models.scripted import ScriptedModel, calls
+from nbdurable.stored import SessionRecord
 from nbdurable.stores.base import Store
+from nbdurable.stores.conformance import stored
+from nbdurable.wire import dumps
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 ANY_OBJECT = {"type": "json_object"}
@@ -65,3 +69,14 @@ def test_a_step_that_calls_a_tool_has_no_data(store: Store) -> None:
 
     assert run.data == {"a": 2}
     assert list(data.dropna()) == ['{"a":2}']
+
+
+@pytest.mark.parametrize("reason", ["error", "aborted"])
+def test_an_answer_that_was_cut_has_its_error(store: Store, reason: str) -> None:
+    payload = dumps({"v": 1, "role": "assistant", "blocks": [], "reply": {"error": "it was cut"}})
+    cut = stored(role="assistant", model="m", stop_reason=reason, payload=payload)
+    store.create_session(SessionRecord(id="s", created_at=1), [stored(), cut])
+
+    frame = entries_frame(store, "s")
+
+    assert list(frame["error"].fillna("none")) == ["none", "it was cut"]

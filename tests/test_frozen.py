@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+from contextlib import suppress
 from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from nbdurable.blocks import Message, TextBlock
 from nbdurable.entries import MessageEntry
-from nbdurable.frozen import maker
+from nbdurable.frozen import collected_later, maker
 from nbdurable.stored import Move
 
 MESSAGE = Message("user", (TextBlock("Hello"),))
@@ -52,3 +54,17 @@ def test_what_is_made_can_be_copied_replaced_and_pickled(value: Any) -> None:
 def test_a_value_is_made_of_all_fields_or_not_at_all() -> None:
     with pytest.raises(TypeError, match="missing 2 required positional arguments"):
         maker(Move)("s", None)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_the_collector_is_put_off_and_then_as_it_was(is_on: bool) -> None:
+    before = gc.isenabled()
+    (gc.enable if is_on else gc.disable)()
+
+    with suppress(LookupError), collected_later():
+        meanwhile = gc.isenabled()
+        raise LookupError
+    after = gc.isenabled()
+    (gc.enable if before else gc.disable)()
+
+    assert (meanwhile, after) == (False, is_on)

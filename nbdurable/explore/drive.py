@@ -11,8 +11,8 @@ import asyncio
 import logging
 import random
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from nbdurable.planning import Ask, plan
 from nbdurable.replay.record import FINISHED
 from nbdurable.settings import Settings
 from nbdurable.starting import STOP_WAIT_S, made_live
-from nbdurable.threads import call_soon, in_thread
+from nbdurable.threads import RunCancelled, call_soon, in_thread, unless_set
 
 if TYPE_CHECKING:
     from nbdurable.asking import Asking
@@ -51,9 +51,9 @@ class Task:
 
 
 class Lane:
-    """The way to one provider: how many cells are on it at once.
+    """The way to one provider: how many calls are on it at once.
 
-    A cell keeps its place while it waits to be asked again, so that its first retry costs nothing
+    A call keeps its place while it waits to be made again, so that its first retry costs nothing
     more. Each further one takes a place away, and each cell without a retry gives part of it back:
     a provider that refuses every tenth call keeps all of them, one that refuses most gets few.
     """
@@ -61,38 +61,83 @@ class Lane:
     def __init__(self, places: int) -> None:
         self.most = self.places = float(places)
         self.taken = 0
-        self._freed = asyncio.Condition()
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
-    @asynccontextmanager
-    async def place(self, is_stopped: Callable[[], bool]) -> AsyncIterator[None]:
-        """Wait for a place, first come first served, and hold it."""
-        async with self._freed:
-            await self._freed.wait_for(lambda: is_stopped() or self.taken < int(self.places))
+    @property
+    def _is_free(self) -> bool:
+        return self.taken < int(self.places)
+
+    def give(self) -> None:
+        """Free a place, which the one who waits longest may take."""
+        self.taken -= 1
+        self._call_next()
+
+    async def take(self) -> None:
+        """Wait for a place, first come first served, and take it."""
+        if self._is_free and not self._waiting:
             self.taken += 1
+            return
+        called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(called)
         try:
-            yield
-        finally:
-            async with self._freed:
-                self.taken -= 1
-                self._freed.notify_all()
+            await called  # whoever calls has taken the place
+        except asyncio.CancelledError:
+            if called.done() and not called.cancelled():
+                self.give()
+            raise
+
+    def _call_next(self) -> None:
+        while self._waiting and self._is_free:
+            called = self._waiting.popleft()
+            if not called.done():
+                self.taken += 1
+                called.set_result(None)
 
     def learn(self, retries: int) -> None:
         """Take or give places by how a cell fared."""
         change = 1.0 - retries if retries else 0.25
         self.places = min(self.most, max(1.0, self.places + change))
+        self._call_next()
 
-    async def wake(self) -> None:
-        """Have every waiting cell look again."""
-        async with self._freed:
-            self._freed.notify_all()
+
+class Place:
+    """A cell's place on its lane: taken before the cell begins, given up after each answer.
+
+    So the next cell begins while an answer is stored, and while tools run.
+    """
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.is_taken = False
+
+    async def take(self) -> None:
+        """Wait for the place and take it."""
+        await self.lane.take()
+        self.is_taken = True
+
+    def give(self) -> None:
+        """Give the place up, if it is taken."""
+        if self.is_taken:
+            self.is_taken = False
+            self.lane.give()
 
 
 class CellLoop(Loop):
     """The loop of a cell, which says when its first call has set its budget aside."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, place: Place) -> None:
         super().__init__(job)
         self.holds = asyncio.Event()
+        self._place = place
+
+    async def call_begins(self) -> None:
+        """Wait for a place where the last answer gave it up; a cancel ends the wait."""
+        if not self._place.is_taken:
+            await unless_set(self.job.cancelled, self._place.take())
+
+    def call_ended(self) -> None:
+        """Give up the place."""
+        self._place.give()
 
     def hold_budget(self, request: ModelRequest) -> list[tuple[Budget, float]]:
         """Set aside what a call can cost, as any loop does."""
@@ -153,7 +198,7 @@ class Drive:
         for run in live:
             run.cancel()
         loop = background_loop()
-        call_soon(loop, self._wake, loop)
+        call_soon(loop, self._wake)
 
     def stop(self) -> None:
         """Cancel, and wait a little until what came of it is stored."""
@@ -175,11 +220,9 @@ class Drive:
         for run in live:
             run._ask()
 
-    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _wake(self) -> None:
         self._stop.set()
         self._some_ended.set()
-        for lane in self._lanes.values():
-            _keep(loop.create_task(lane.wake()))
 
     async def _run(self) -> None:
         try:
@@ -195,9 +238,14 @@ class Drive:
     async def _chain(self, chain: Sequence[Task]) -> None:
         before: Run | None = None
         for task in chain:
-            lane = self._lane(task.settings.model.name)
-            async with lane.place(lambda: self._is_stopped):
-                before = await self._cell(task, before, lane)
+            place = Place(self._lane(task.settings.model.name))
+            try:
+                await unless_set(self._stop, place.take())
+                before = await self._cell(task, before, place)
+            except RunCancelled:
+                return
+            finally:
+                place.give()
             if before is None or before.outcome not in FINISHED:
                 return
 
@@ -209,19 +257,19 @@ class Drive:
 
     # -- one cell --------------------------------------------------------------------------------
 
-    async def _cell(self, task: Task, before: Run | None, lane: Lane) -> Run | None:
+    async def _cell(self, task: Task, before: Run | None, place: Place) -> Run | None:
         ask = task.ask if before is None else task.ask.under(before.leaf_id)
         for round in range(RATE_LIMIT_ROUNDS + 1):
             if self._is_stopped:
                 return None
             try:
-                run = await self._one_run(task, ask)
+                run = await self._one_run(task, ask, place)
             except (Exception, KeyboardInterrupt, SystemExit) as exc:  # of a model of the user's
                 if not isinstance(exc, NbDurableError):
                     log.exception("cell %s of experiment %s failed", task.key, self.experiment_id)
                 self.refused[task.key] = exc
                 run = None
-            lane.learn(_retries(run))
+            place.lane.learn(_retries(run))
             delay_s = self._again_after(run, round)
             if delay_s is None:
                 break
@@ -231,9 +279,9 @@ class Drive:
             self.changed.notify_all()
         return run
 
-    async def _one_run(self, task: Task, ask: Ask) -> Run | None:
+    async def _one_run(self, task: Task, ask: Ask, place: Place) -> Run | None:
         if not task.settings.budgets:
-            loop = await self._planned(task, ask)
+            loop = await self._planned(task, ask, place)
             await self._follow(task, loop)
             return self.runs.get(task.key)
         while True:
@@ -242,7 +290,7 @@ class Drive:
                     return None
                 self._some_ended.clear()
                 try:
-                    loop = await self._planned(task, ask)
+                    loop = await self._planned(task, ask, place)
                 except BudgetExceeded:
                     if not self._has_live():
                         raise
@@ -257,10 +305,10 @@ class Drive:
     def _has_live(self) -> bool:
         return any(not run.is_done for run in self.runs.values())
 
-    async def _planned(self, task: Task, ask: Ask) -> CellLoop:
+    async def _planned(self, task: Task, ask: Ask, place: Place) -> CellLoop:
         image, settings = self.handle.image, task.settings
         job = await in_thread(partial(plan, image, settings, ask, Leaf(ask.leaf_id)))
-        return CellLoop(job)
+        return CellLoop(job, place)
 
     async def _follow(self, task: Task, loop: CellLoop) -> None:
         if self._is_stopped:
@@ -316,12 +364,6 @@ def _retries(run: Run | None) -> int:
 _drives: WeakKeyDictionary[Loaded, list[Drive]] = WeakKeyDictionary()
 _lock = threading.Lock()
 beginning = threading.Lock()  # held from the look at what is missing to the start of its drive
-_tasks: set[asyncio.Task[None]] = set()
-
-
-def _keep(task: asyncio.Task[None]) -> None:
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
 
 
 def drives_of(image: Loaded, experiment_id: str) -> list[Drive]:

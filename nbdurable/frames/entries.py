@@ -25,6 +25,7 @@ from nbdurable.frames.marks import marks_of
 from nbdurable.schemas import answer_data, recorded_schema
 from nbdurable.stores.base import Store
 from nbdurable.stores.duckdb.query import Columns, Question, read
+from nbdurable.stores.duckdb.views import POSITIONS
 from nbdurable.wire import dumps
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class _Entries:
     ) -> None:
         where, params = of_session(session_id)
         self._texts, self._is_one_session = "text" in said, session_id is not None
-        self.got = _entry_columns(question, session_id, said)
+        words = _words(question, session_id)
+        self.got = _entry_columns(question, session_id, said, words)
         self.seq: Rows = np.ma.getdata(self.got["seq"])
         # Narrow joins of numbers: joined to the wide rows they would take three times as long.
         self.above = question.columns(
@@ -107,7 +109,7 @@ class _Entries:
         )
         self.runs = _runs(question, session_id, np.ma.getdata(self.made["counter"]))
         self.errors: Columns = {"seq": [], "error": []}
-        if self.got["stop_reason"].isin(["error", "aborted"]).any():
+        if not words["stop_reason"].isdisjoint(("error", "aborted")):
             self.errors = question.columns(
                 f"select e.seq, e.error from entries e {where or 'where true'} "
                 "and e.stop_reason in ('error', 'aborted')",
@@ -135,7 +137,7 @@ class _Entries:
     def _leaf_rows(self, question: Question, leaf_id: str | None) -> Rows:
         if self._is_one_session:
             return np.flatnonzero(np.asarray(self.got["id"]) == leaf_id)
-        query = "select e.seq from sessions s join nbd.entries e on e.id = s.position_id"
+        query = f"select e.seq from ({POSITIONS}) p join nbd.entries e on e.id = p.position_id"
         return self._rows_of([seq for (seq,) in question.rows(query)])
 
     def _linked(self, links: Columns, values: Rows) -> Rows:
@@ -289,12 +291,22 @@ def of_session(session_id: str | None, alias: str = "e") -> tuple[str, dict[str,
     return f"where {alias}.session_id = $session", {"session": session_id}
 
 
-def _entry_columns(question: Question, session_id: str | None, said: tuple[str, ...]) -> Columns:
+def _words(question: Question, session_id: str | None) -> dict[str, set[str]]:
+    """Return what stands in the columns that may hold few words."""
+    where, params = of_session(session_id)
+    found = question.rows(f"select distinct {', '.join(_WORDS)} from nbd.entries e {where}", params)
+    return {name: {row[at] for row in found} - {None} for at, name in enumerate(_WORDS)}
+
+
+def _entry_columns(
+    question: Question,
+    session_id: str | None,
+    said: tuple[str, ...],
+    distinct: dict[str, set[str]],
+) -> Columns:
     """Return the stored columns, those of few words decoded from numbers."""
     where, params = of_session(session_id)
-    found = question.rows(f"select distinct {', '.join(_WORDS)} from entries e {where}", params)
-    distinct = {name: sorted({row[at] for row in found} - {None}) for at, name in enumerate(_WORDS)}
-    words = {name: known for name, known in distinct.items() if len(known) <= _MOST_WORDS}
+    words = {name: sorted(held) for name, held in distinct.items() if len(held) <= _MOST_WORDS}
     plain = [name for name in _WORDS if name not in words] + [*said]
     if session_id is None:
         plain.append("session_id")
