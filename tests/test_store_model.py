@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -158,6 +159,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(target=drafts, parent=entries)
     def begin_an_answer(self, parent: StoredEntry) -> SpoolDraft:
+        return self._in_flight(parent)
+
+    def _in_flight(self, parent: StoredEntry) -> SpoolDraft:
         draft = SpoolDraft(entry=stored(parent.session_id, parent.id, stop_reason="aborted"))
         self.store.spool(draft)
         self.in_flight.add(draft.entry.id)
@@ -182,6 +186,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
+        self._go_on_after_a_kill()
+
+    def _go_on_after_a_kill(self) -> None:
         """Go on in what a kill would leave at this moment."""
         home, path = self._home(), Path(self.store.name)
         for left in path.parent.iterdir():
@@ -190,6 +197,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.close()
         self.store = DuckDBStore(home / path.name)
         self._recover()
+
+    @rule(parent=entries)
+    def kill_in_mid_answer(self, parent: StoredEntry) -> None:
+        self._in_flight(parent)
+        self._go_on_after_a_kill()
 
     @rule()
     def back_up(self) -> None:
@@ -211,5 +223,6 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 # B59 B24 B61
+@pytest.mark.timeout(600)  # a failure is made small first
 class TestStoreModel(StoreMachine.TestCase):
     settings = settings(max_examples=10, stateful_step_count=25, deadline=None)

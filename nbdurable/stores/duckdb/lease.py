@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -62,7 +63,6 @@ class Lease:
             _check_place(self.path)
             if not os.path.lexists(self.path):
                 _create(self._base, self.path)
-            self._keep(repair.look(self.path, time.monotonic() + self._timeout_s))
             with self._change:
                 self._attach()
             if schema.is_empty(self._base):
@@ -176,16 +176,13 @@ class Lease:
 
     def _attach(self) -> None:
         deadline, pause_s = time.monotonic() + self._timeout_s, _FIRST_RETRY_S
-        is_mended = False
+        attempt = partial(_attach_file, self._base, self.path)
         while True:
             try:
-                _attach_file(self._base, self.path)
+                is_first = self.generation == 0
+                self.repairs += repair.attach(attempt, self.path, deadline, is_first=is_first)
                 break
             except duckdb.Error as exc:
-                if repair.is_known(exc) and not is_mended:
-                    is_mended = True
-                    self._keep(repair.mend(self.path, deadline))
-                    continue
                 if not faults.is_locked(exc) or time.monotonic() + pause_s > deadline:
                     raise faults.told(exc, self.path) from exc
             time.sleep(pause_s)
@@ -193,10 +190,6 @@ class Lease:
         self._is_attached = True
         self._file = _identity(self.path)
         self.generation += 1
-
-    def _keep(self, told: str) -> None:
-        if told:
-            self.repairs.append(told)
 
     def _release(self) -> None:
         self._is_closed = True

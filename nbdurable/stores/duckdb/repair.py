@@ -16,7 +16,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import BinaryIO
@@ -93,6 +93,33 @@ def is_known(exc: Exception) -> bool:
     return is_torn or faults.bad_log_entry(exc) is not None
 
 
+def attach(attempt: Callable[[], None], path: str, deadline: float, *, is_first: bool) -> list[str]:
+    """Attach a file, repaired before that where it must be; return what to tell the user.
+
+    Parameters
+    ----------
+    attempt : callable
+        Attaches the file; DuckDB's errors pass on, unless they tell of a damage that is known.
+    path : str
+        The file.
+    deadline : float
+        Until when to wait for another process that repairs it, on the monotonic clock.
+    is_first : bool
+        Look for what DuckDB would pass over in silence too, which costs a walk over the log.
+    """
+    told: list[str] = []
+    if is_first and silent_break(read_log(path)) is not None:
+        told.append(mend(path, deadline))
+    try:
+        attempt()
+    except duckdb.Error as exc:
+        if not is_known(exc):
+            raise
+        told.append(mend(path, deadline))
+        attempt()
+    return [text for text in told if text]
+
+
 def mend(path: str, deadline: float) -> str:
     """Repair a file that cannot be attached for a known damage; return what to tell the user.
 
@@ -126,13 +153,6 @@ def mend(path: str, deadline: float) -> str:
             else:
                 step.apply(path)
     return text
-
-
-def look(path: str, deadline: float) -> str:
-    """Repair a log of which DuckDB would pass over the end in silence; as `mend` otherwise."""
-    if silent_break(read_log(path)) is None:
-        return ""
-    return mend(path, deadline)
 
 
 # -- on a copy -----------------------------------------------------------------------------------

@@ -80,8 +80,7 @@ class DuckDBStore:
         repairs = self._core.lease.repairs
         try:
             while repairs:
-                if told := repairs.pop():
-                    warnings.warn(told, RepairNotice, stacklevel=3)
+                warnings.warn(repairs.pop(0), RepairNotice, stacklevel=3)
         except BaseException:
             self.close()  # where warnings are errors
             raise
