@@ -244,7 +244,7 @@ def test_a_stored_row_is_not_written_again_after_an_unknown_outcome(
 def test_a_full_disk_is_told_and_loses_nothing_acknowledged(
     small_disk: Path, threshold: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = DuckDBStore(small_disk / "chats.duckdb")
+    store = DuckDBStore(small_disk / "chats.duckdb", exclusive=True)
     store.create_session(SESSION)
     lease = store._core.lease
     with lease.held() as cursor:
