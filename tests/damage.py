@@ -27,7 +27,8 @@ def killed_store(path: Path, pairs: int = 10, checkpointed: int = 0) -> list[Sto
         store.append("s", chain(2))
     entries = store.load_entries("s")
     for file in home.iterdir():
-        shutil.copy(file, path.parent / file.name)
+        if file.is_file():
+            shutil.copy(file, path.parent / file.name)
     store.close()
     shutil.rmtree(home)
     return entries

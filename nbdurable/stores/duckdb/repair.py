@@ -93,7 +93,14 @@ def is_known(exc: Exception) -> bool:
     return is_torn or faults.bad_log_entry(exc) is not None
 
 
-def attach(attempt: Callable[[], None], path: str, deadline: float, *, is_first: bool) -> list[str]:
+def attach(
+    attempt: Callable[[], None],
+    path: str,
+    deadline: float,
+    *,
+    is_first: bool,
+    read_only: bool = False,
+) -> list[str]:
     """Attach a file, repaired before that where it must be; return what to tell the user.
 
     Parameters
@@ -106,8 +113,13 @@ def attach(attempt: Callable[[], None], path: str, deadline: float, *, is_first:
         Until when to wait for another process that repairs it, on the monotonic clock.
     is_first : bool
         Look for what DuckDB would pass over in silence too, which costs a walk over the log.
+    read_only : bool
+        Repair nothing.
     """
     told: list[str] = []
+    if read_only:
+        attempt()
+        return told
     if is_first and silent_break(read_log(path)) is not None:
         told.append(mend(path, deadline))
     try:
