@@ -81,6 +81,4 @@ REQUIRED = frozenset({*range(1, 65), 66, 67, 69, 70})
 
 OPEN_PARTS = {
     11: "handles in several processes",
-    29: "the widget",
-    33: "the browser",
 }
