@@ -6,7 +6,6 @@ object over any store, that only reads.
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
@@ -235,5 +234,11 @@ class Library:
         return f"<Library {self._name}, {len(self._store.list_sessions())} sessions>"
 
     def _repr_html_(self) -> str:
-        table = "" if self._store is None else self.sessions().to_html(max_rows=20, index=False)
-        return f"<p>{html.escape(repr(self))}</p>{table}"
+        from nbdurable.notebook.sessions import library_html
+
+        return library_html(self)
+
+    def _ipython_display_(self) -> None:
+        from nbdurable.notebook.sessions import show_library
+
+        show_library(self)

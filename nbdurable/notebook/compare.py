@@ -14,7 +14,7 @@ from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.columns import columns_of
 from nbdurable.notebook.comparing import Body, Comparing
 from nbdurable.notebook.contrast import comparison_html
-from nbdurable.notebook.twin import Twin, show
+from nbdurable.notebook.showing import Twin, show
 from nbdurable.notebook.worddiff import change_counts
 from nbdurable.reprs import one_line
 from nbdurable.session import Session
@@ -130,6 +130,9 @@ class ComparisonWidget(Bridge):
         """Show it in the running cell, after its static form."""
         twin = show(self, lambda: comparison_html(self._comparing.body()))
         self._twins += [twin] if twin is not None else []
+
+    def __repr__(self) -> str:
+        return f"<ComparisonWidget of {self._comparing.title()}>"
 
     def state(self) -> dict[str, Any]:
         """Return the comparison."""

@@ -12,11 +12,12 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from nbdurable.errors import NbDurableError, StoreClosed, told
 from nbdurable.events import Event
+from nbdurable.loaded import Loaded
 from nbdurable.models.params import recorded
 from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.entrycolumns import ABORTED, ERROR, Columns
@@ -26,6 +27,7 @@ from nbdurable.notebook.marked import marks_of
 from nbdurable.notebook.poller import POLLER
 from nbdurable.origin import is_alive
 from nbdurable.reprs import one_line
+from nbdurable.run import Run
 from nbdurable.session import Session
 from nbdurable.stored import RunEnd, RunRecord, StoredEntry
 
@@ -58,21 +60,31 @@ class Feed:
         self._seen: int | None = None  # changes of the store, when it was last read
         self._turn = threading.Lock()
         self._woken = threading.Event()
-        self._is_stopped = False
+        self._is_stopped = self._is_told = False
+        self._runs: dict[str, Run] = {}  # to be followed: held, as they may end at once
+        self._done: weakref.WeakSet[Run] = weakref.WeakSet(
+            run for run in _runs_of(self.image) if run.is_done
+        )
         self._stop_watching = self._watch()
+        self._collect()
         self._begin()
 
     # -- its life ------------------------------------------------------------------------------
 
-    def _watch(self) -> Any:
+    def _watch(self) -> Callable[[], None]:
         me = weakref.ref(self)
 
         def wake() -> None:
             if (feed := me()) is not None:
                 feed.wake()
 
+        def collect() -> None:
+            if (feed := me()) is not None:
+                feed._collect()
+                feed.wake()
+
         self.session.before_close.add(wake)
-        stop_image = self.image.watch(wake)
+        stop_image = self.image.watch(collect)
 
         def stop() -> None:
             stop_image()
@@ -88,12 +100,19 @@ class Feed:
             with self._widget.guard:
                 self.explored.take_plans(self.explored.fresh_plans())
                 self.explored.take_runs(runs)
-        self.catch_up(is_first=True)
+        self.catch_up()
+        self._is_told = True  # from here on the page learns of each change
         with self._widget.guard:
             self._note_failures(runs)
         POLLER.add(self)
         thread = threading.Thread(target=self._serve, name="nbdurable-feed", daemon=True)
         thread.start()
+
+    def _collect(self) -> None:
+        """Hold the runs that go on: one that fails at once is gone before the next look."""
+        for run in _runs_of(self.image):
+            if run not in self._done:
+                self._runs.setdefault(run.run_id, run)
 
     def wake(self) -> None:
         """Look for changes soon; to be called from any thread."""
@@ -134,11 +153,11 @@ class Feed:
 
     # -- following -----------------------------------------------------------------------------
 
-    def catch_up(self, *, is_first: bool = False) -> None:
+    def catch_up(self) -> None:
         """Tell the page what has changed; what it knows is never sent again."""
         with self._turn:
             # in this order: an event, or the leaf, is never of an entry that is not taken below
-            runs = [run for ref in self.image.live.valuerefs() if (run := ref()) is not None]
+            runs = list(self._runs.values())
             leaf_id, is_closed = self.session.leaf.id, self.session._is_closed
             read = [(one, *one.read()) for one in self.following.values()]
             news = self._read_store(is_closed)
@@ -147,7 +166,7 @@ class Feed:
                 news["runs"] = self.image.store.load_runs(self.image.session_id)
             with self._widget.guard:
                 for op in self._changes(runs, leaf_id, is_closed, read, news, entries):
-                    if not is_first:
+                    if self._is_told:
                         self._widget.put(op)
 
     def _read_store(self, is_closed: bool) -> Op:
@@ -176,7 +195,7 @@ class Feed:
 
     def _changes(
         self,
-        runs: list[Any],
+        runs: list[Run],
         leaf_id: str | None,
         is_closed: bool,
         read: list[tuple[Following, list[Event], bool]],
@@ -188,8 +207,7 @@ class Feed:
         if "runs" in news:
             self.explored.take_runs(news["runs"])
         for run in runs:
-            if not run.is_done:
-                self.explored.place_of(run)
+            self.explored.place_of(run)
         if fresh_plans:
             yield from self.explored.changes(one.row["exp"] for one in self.following.values())
         yield from self._add(entries)
@@ -215,6 +233,8 @@ class Feed:
         first = len(columns) + 1
         homed = columns.extend(entries, self.explored.of_entry)
         yield from self._names()
+        if not self._is_told:
+            return
         for n, entry in enumerate(entries, first):
             yield {"op": "add", "n": n, **columns.row(n), "preview": preview_of(entry)}
             parent = columns.parent[n - 1]
@@ -248,9 +268,9 @@ class Feed:
 
     # -- live runs -----------------------------------------------------------------------------
 
-    def _follow(self, runs: list[Any]) -> Iterator[Op]:
+    def _follow(self, runs: list[Run]) -> Iterator[Op]:
         for run in runs:
-            if run.run_id in self.following or run.is_done:
+            if run.run_id in self.following or run in self._done:
                 continue
             place, parent = self.explored.place_of(run), self.columns.n_of(run.leaf_id)
             one = Following(run, place, parent, time.monotonic, self.image.clock() // 1000)
@@ -262,6 +282,8 @@ class Feed:
             one.run.is_asked_elsewhere = self._widget.can_be_asked
 
     def _over(self, one: Following) -> Iterator[Op]:
+        self._done.add(one.run)
+        self._runs.pop(one.run.run_id, None)
         del self.following[one.run.run_id]
         self.explored.ended(one.run)
         leaf_id, text = one.failure()
@@ -366,6 +388,10 @@ class Feed:
             near.add(n)
             n = parent[n - 1]
         return sorted(near)
+
+
+def _runs_of(image: Loaded) -> list[Run]:
+    return [run for ref in image.live.valuerefs() if (run := ref()) is not None]
 
 
 def preview_of(entry: StoredEntry) -> str:

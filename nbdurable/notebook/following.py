@@ -11,6 +11,7 @@ from typing import Any
 
 from nbdurable.errors import told
 from nbdurable.events import Event
+from nbdurable.questions import Question
 from nbdurable.reprs import duration, one_line
 from nbdurable.run import Run
 
@@ -51,6 +52,7 @@ class Following:
         self._asked_at = now()
         self._read = 0
         self._tools: dict[str, str] = {}
+        self._asked: tuple[Question, ...] = ()
 
     def first(self) -> Op:
         """Return what tells of the run."""
@@ -58,7 +60,8 @@ class Following:
 
     def read(self) -> tuple[list[Event], bool]:
         """Return the events that came since the last time, and whether there will be no more."""
-        is_done = self.run.is_done
+        # in this order: a question is never of a call whose start is not among the events
+        is_done, self._asked = self.run.is_done, self.run.questions
         events = self.run.events_since(self._read)
         self._read += len(events)
         return events, is_done
@@ -127,7 +130,7 @@ class Following:
 
     def ask(self) -> Iterator[Op]:
         """Yield the questions that opened since the last time, and those that were answered."""
-        for at, question in enumerate(self.run.questions):
+        for at, question in enumerate(self._asked):
             name = f"{self.run.run_id}:{at}"
             if question.is_open and name not in self.questions:
                 tool = self._tools.get(question.call_id, "")

@@ -20,7 +20,7 @@ from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.columns import columns_of
 from nbdurable.notebook.comparing import Body, Compared, Comparing
 from nbdurable.notebook.matrixhtml import matrix_html
-from nbdurable.notebook.twin import Twin, show
+from nbdurable.notebook.showing import Twin, show
 from nbdurable.reprs import count, joined, money, one_line
 from nbdurable.wire import dumps
 
@@ -78,6 +78,9 @@ class MatrixWidget(Bridge):
         self._twin: Twin | None = None
         super().__init__()
 
+    def __repr__(self) -> str:
+        return f"<MatrixWidget of {matrix_body(self._experiment)['title']}>"
+
     def state(self) -> dict[str, Any]:
         """Return the matrix as it is now."""
         return matrix_body(self._experiment)
@@ -89,7 +92,7 @@ class MatrixWidget(Bridge):
     def _look(self) -> Body:
         body = matrix_body(self._experiment)
         if not body["running"] and self._twin is not None:
-            self._twin.update()
+            self._twin.changed()
         return body
 
     def _compare_cells(self, cells: Sequence[int]) -> Body:
@@ -99,7 +102,7 @@ class MatrixWidget(Bridge):
     def _compared(self, id: str, **choices: Any) -> Body:
         body = self._shown.deed(id, **choices)
         if "prefer" in choices and self._twin is not None:
-            self._twin.update()
+            self._twin.changed()
         return body
 
 

@@ -27,7 +27,7 @@ def matrix_html(body: dict[str, Any]) -> str:
             break
         rows.append(html)
     title = f"<div><b>{plain(body['title'])}</b></div>"
-    return page(f"{title}<table>{''.join(rows)}</table>", name="nbd-matrix")
+    return page(f"{title}<table>{''.join(rows)}</table>", name="nbd-cells")
 
 
 def _tr(tag: str, texts: Sequence[str]) -> str:

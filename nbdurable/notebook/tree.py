@@ -12,6 +12,7 @@ from nbdurable.display import in_kernel
 from nbdurable.notebook.actions import Actions
 from nbdurable.notebook.assets import css, esm
 from nbdurable.notebook.bridge import Bridge, Op, Refused
+from nbdurable.notebook.comparing import Compared, Comparing
 from nbdurable.notebook.feed import Feed
 from nbdurable.notebook.looking import Looking
 from nbdurable.notebook.showing import Twin, show
@@ -32,7 +33,7 @@ class SessionTree(Bridge):
     """
 
     _esm = esm("tree.js")
-    _css = css("widget.css", "tree.css", "pane.css")
+    _css = css("widget.css", "tree.css", "pane.css", "compare.css")
 
     asks: ClassVar[dict[str, str]] = {
         name: name for name in "detail previews search estimate code request".split()
@@ -45,6 +46,7 @@ class SessionTree(Bridge):
         self.feed = Feed(session, self)
         self._actions = Actions(session)
         self._looking = Looking(session, self.feed)
+        self._compared = Compared()
 
     def __repr__(self) -> str:
         entries = count(len(self.feed.columns), "entry", "entries")
@@ -56,6 +58,10 @@ class SessionTree(Bridge):
 
     def perform(self, kind: str, name: str, args: dict[str, Any]) -> Any:
         """Do or look up what a view asked for."""
+        if (kind, name) == ("ask", "compare"):
+            return self._compared.begin(Comparing.of_ordinals(self.session, **args))
+        if (kind, name) == ("cmd", "compared"):
+            return self._compared.deed(**args)
         if kind == "cmd":
             return self._actions.do(name, args)
         if name not in self.asks:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,17 +89,21 @@ class Lives:
         )
         assert self._read() == "ready\n"
 
-    def lived(self, lives: Sequence[Life]) -> Iterator[Life]:
-        """Yield each life when it is over; the next goes on meanwhile."""
-        for at, life in enumerate(lives):
-            if at == 0:
-                self._send(life)
+    def lived(self, lives: Iterable[Life]) -> Iterator[Life]:
+        """Yield each life when it is over; the next, made only then, goes on meanwhile."""
+        waiting = iter(lives)
+        life = next(waiting, None)
+        if life is not None:
+            self._send(life)
+        while life is not None:
             answer = json.loads(self._read())
             life.lines = [(kind, what) for kind, what in answer["lines"]]
             life.code, life.died_at = answer["code"], answer["died_at"]
-            if at + 1 < len(lives):
-                self._send(lives[at + 1])
+            following = next(waiting, None)
+            if following is not None:
+                self._send(following)
             yield life
+            life = following
 
     def close(self) -> None:
         """End the process."""
@@ -142,7 +146,7 @@ def kill(lives: Lives, grown: Life, folder: Path, count: int, seed: int) -> Tall
     """Kill children at `count` places and prove each."""
     tally = Tally()
     (operations,) = grown.said("end")
-    for life in lives.lived(list(planned(folder, grown.path, operations, count, seed))):
+    for life in lives.lived(planned(folder, grown.path, operations, count, seed)):
         assert life.code in (-9, 0), life
         prove(life, tally)
         shutil.rmtree(life.path.parent)

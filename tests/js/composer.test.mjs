@@ -74,6 +74,18 @@ test("another model and temperature are sent, the session's own are not", () => 
   assert.deepEqual(made.model.last("cmd").args, { text: "Shorter.", model: "m2", params: { temperature: 0.9 } });
 });
 
+test("what would be run is copied as code", async () => {
+  let copied = "";
+  Object.defineProperty(globalThis, "navigator", { configurable: true, value: { clipboard: { async writeText(text) { copied = text; } } } });
+  const made = opened();
+  assert.equal(made.composer.code.hidden, true);
+  write(made, "Shorter.");
+  made.composer.code.click();
+  const asked = await answer(made.model, "ask", { code: "chat.run('Shorter.')" });
+  assert.deepEqual(asked.args, { name: "run", args: { text: "Shorter." } });
+  assert.equal(copied, "chat.run('Shorter.')");
+});
+
 test("a chosen model stays when the head changes", () => {
   const made = opened();
   made.composer.model.input.value = "m2";

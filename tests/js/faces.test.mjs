@@ -79,11 +79,9 @@ test("a run says what it waits for", () => {
 });
 
 test("a long text shows its end, cut between whole characters", () => {
-  const tail = tailOf(`${"x".repeat(5_000)}\n  the 👩‍🚀 end`, 12);
+  const tail = tailOf(`${"x".repeat(5_000)}${"🚀".repeat(20)} end`, 12);
 
-  assert.equal(tail[0], "…");
-  assert.ok(tail.endsWith("end"));
-  assert.ok(!/[\ud800-\udbff](?![\udc00-\udfff])/.test(tail));
+  assert.equal(tail, `…${"🚀".repeat(8)} end`);
   assert.equal(tailOf("  short\ntext", 40), "short text");
 });
 

@@ -2,6 +2,7 @@
 /** What can be done with an entry, by button, key and menu; each has its twin in Python. */
 import { copyText } from "./clipboard.js";
 import { deskOf, textOf } from "./desk.js";
+import { sourceOf } from "./editor.js";
 import { compactForm, labelForm, openForm, rateForm, rerunForm, sampleForm } from "./forms.js";
 import { codeMenu, openHelp, openMenu } from "./menus.js";
 
@@ -96,6 +97,9 @@ export class Actions {
   run(name, n, anchor) {
     const action = ALL_ACTIONS.find((known) => known.name === name);
     if (!action) return;
+    const growing = n ? undefined : this.context.store.live.get(this.context.view.selectedRun ?? "");
+    // a run's row has no number yet: one goes on from what it answers
+    if (growing && (name === "goon" || name === "continue")) n = growing.parent;
     if (!action.fits(placeOf(this.context, n))) return this.refuse(action, n, anchor);
     if (name !== "menu" && name !== "help") this.desk.float?.close();
     const deeds = /** @type {Record<string, () => unknown>} */ ({
@@ -114,7 +118,7 @@ export class Actions {
       prefer: () => this.desk.act("prefer", { winner: n, losers: this.losers(n) }, n, anchor, `#${n} is preferred`),
       compact: () => openForm(this.context, compactForm(this.context), n, anchor),
       copy_id: () => this.copyId(n, anchor),
-      copy_code: () => codeMenu(this.context, n, this.codes(n), anchor),
+      copy_code: () => this.copyCode(n, anchor),
       menu: () => openMenu(this.context, n, this.list(n).filter(({ name: other }) => other !== "menu"), anchor),
       help: () => this.help(),
     });
@@ -197,14 +201,26 @@ export class Actions {
     }
   }
 
-  /** What to ask for as code, the usual first. @param {number} n @returns {{ label: string, name: string, args: any }[]} */
-  codes(n) {
-    const preview = this.context.store.preview(n) ?? "";
-    /** @type {Record<string, any>} */
-    const args = { rerun: { n }, branch: { n }, sample: { n, count: 3 }, edit: { n, text: preview, run: this.context.store.role(n) === "user" }, goon: { n }, prefer: { winner: n, losers: this.losers(n) }, label: { n, text: "label" }, rate: { n, score: 1 } };
+  /** @param {number} n @param {HTMLElement | null} anchor */
+  async copyCode(n, anchor) {
+    const detail = await this.desk.pane?.detail(n).catch(() => null); // only edit() needs it
+    codeMenu(this.context, n, this.codes(n, sourceOf(detail)), anchor);
+  }
+
+  /** What to ask for as code, the usual first. @param {number} n @param {string | null} text what the entry says @returns {{ label: string, name: string, args: any }[]} */
+  codes(n, text) {
+    const { store, view } = this.context;
+    const [label = "label"] = store.marks(n)?.labels ?? [];
+    /** @type {[string, any][]} */
+    const codes = [
+      ["rerun", { n }], ["branch", { n }], ["goon", { n }], ["sample", { n, count: 3 }],
+      ["edit", { n, text, run: store.role(n) === "user" }], ["label", { n, text: label }], ["rate", { n, score: 1 }],
+      ["prefer", { winner: n, losers: this.losers(n) }],
+    ];
     const allowed = new Map(this.list(n).map((action) => [action.name, action.long.replace("…", "")]));
-    const codes = Object.keys(args).filter((name) => allowed.has(name)).map((name) => ({ label: allowed.get(name) ?? name, name, args: args[name] }));
-    const pins = [...this.context.view.pins];
-    return pins.length > 1 ? [...codes, { label: "Compare", name: "compare", args: { ns: pins } }] : codes;
+    const offered = codes.filter(([name]) => allowed.has(name) && (name !== "edit" || text !== null));
+    const pins = [...view.pins];
+    const [copied, compared] = [{ label: "Its id", name: "copy", args: { n } }, { label: "Compare", name: "compare", args: { ns: pins } }];
+    return [...offered.map(([name, args]) => ({ label: allowed.get(name) ?? name, name, args })), ...(pins.length > 1 ? [compared] : []), copied];
   }
 }

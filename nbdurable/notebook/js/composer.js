@@ -1,8 +1,9 @@
 // @ts-check
 /** The line below the tree that continues the session, and the questions of its tools. */
 import { canGoOn, placeOf } from "./actions.js";
+import { copyText } from "./clipboard.js";
+import { deskOf, textOf } from "./desk.js";
 import { el, setAttr, setText } from "./dom.js";
-import { deskOf } from "./desk.js";
 import { growArea, isGo, keepEditing, modelField, numberField } from "./fields.js";
 import { readFields } from "./forms.js";
 
@@ -29,12 +30,13 @@ export class Composer {
     this.temperature = numberField({ label: "Temperature", hint: "T", least: 0, most: 5 });
     this.area = el("textarea", { rows: 1, dir: "auto", "aria-label": "Message", "aria-keyshortcuts": "Control+Enter", onkeydown: keepEditing, oninput: () => this.typed() });
     this.spot = el("button", { class: "nbd-spot", hidden: true, title: "Continue from the leaf instead", onclick: () => this.from(0) });
+    this.code = el("button", { class: "nbd-quiet", hidden: true, onclick: () => this.copyCode() }, "Copy as code");
     this.stop = el("button", { class: "nbd-edge", disabled: true, onclick: () => this.stopAll() }, "Stop");
     this.go = el("button", { type: "submit", class: "nbd-key" }, "Run ⌃⏎");
     this.questions = el("div", { class: "nbd-questions", role: "region", "aria-label": "Questions of tools", hidden: true });
     this.line = el("div", { class: "nbd-form-foot nbd-compose-foot", role: "status" });
     this.form = el("form", { class: "nbd-compose-form", "aria-label": "Continue the session", novalidate: true, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); this.run(); }, onkeydown: (/** @type {KeyboardEvent} */ event) => this.press(event) },
-      el("div", { class: "nbd-compose-text" }, this.spot, this.area),
+      el("div", { class: "nbd-compose-text" }, this.spot, this.area, this.code),
       el("div", { class: "nbd-compose-side" }, this.model.root, el("label", { class: "nbd-pair nbd-t" }, el("span", { "aria-hidden": true }, "T"), el("span", { class: "nbd-hidden" }, "Temperature"), this.temperature.input), this.stop, this.go));
     this.root = el("div", { class: "nbd-compose" }, this.questions, this.form, this.line);
     this.update();
@@ -55,6 +57,7 @@ export class Composer {
     setText(this.go, !this.area.value.trim() && this.canGoOn() ? "Go on ⌃⏎" : "Run ⌃⏎");
     setAttr(this.go, "title", isRunning ? "A run is going on; stop it or wait" : "Run (Ctrl+Enter)");
     this.spot.hidden = !this.at;
+    this.code.hidden = !this.area.value.trim();
     setText(this.spot, `from #${this.at} ×`);
     this.drawQuestions();
   }
@@ -102,15 +105,33 @@ export class Composer {
     const text = this.area.value;
     const { isClosed, isRunning } = this.state();
     if (isClosed || isRunning) return this.tell(isRunning ? "a run is going on; stop it or wait for its end" : "the session is closed");
-    const { problem, values } = readFields({ model: this.model, temperature: this.temperature });
+    const { problem, args } = this.order();
     if (problem) return this.tell(problem);
-    const n = this.place();
-    const settings = {
-      ...(values.model === undefined ? {} : { model: values.model }),
-      ...(values.temperature === undefined ? {} : { params: { temperature: values.temperature } }),
-    };
-    if (!text.trim()) return this.canGoOn() ? this.send("goon", { n }, "going on") : this.tell("write something first");
-    await this.send("run", { text, ...(this.at ? { at: this.at } : {}), ...settings }, "running");
+    if (text.trim()) return this.send("run", args, "running");
+    return this.canGoOn() ? this.send("goon", { n: this.place() }, "going on") : this.tell("write something first");
+  }
+
+  /** What the line and its fields ask for. @returns {{ problem: string | null, args: any }} */
+  order() {
+    const { problem, values } = readFields({ model: this.model, temperature: this.temperature });
+    /** @type {Record<string, any>} */
+    const args = { text: this.area.value };
+    if (this.at) args.at = this.at;
+    if (values.model !== undefined) args.model = values.model;
+    if (values.temperature !== undefined) args.params = { temperature: values.temperature };
+    return { problem, args };
+  }
+
+  async copyCode() {
+    const { problem, args } = this.order();
+    if (problem) return this.tell(problem);
+    try {
+      const { code } = await this.context.link.ask("code", { name: "run", args });
+      this.line.classList.remove("nbd-bad");
+      setText(this.line, (await copyText(code, this.area)) ? `copied ${code}` : code);
+    } catch (error) {
+      this.tell(textOf(error));
+    }
   }
 
   /** @param {string} name @param {any} args @param {string} done */

@@ -79,11 +79,12 @@ export class Desk {
     anchor?.setAttribute("aria-disabled", "true");
     const silent = setTimeout(() => word.set(SILENT_WORDS), SILENT_MS);
     this.waits.add(silent);
+    const { leaf } = this.context.store.head;
     try {
       const body = await this.context.link.act(name, args, (stage) => word.set(STAGE_WORDS[stage]));
       word.close();
       if (done) this.context.view.say(done);
-      if (body?.run && name !== "sample") this.context.view.follow(body.run);
+      if (body?.run && name !== "sample") this.follow(body.run, leaf);
       setTimeout(() => this.busy.delete(key), HELD_MS);
       return { isDone: true, body };
     } catch (error) {
@@ -96,6 +97,14 @@ export class Desk {
       anchor?.removeAttribute("aria-disabled");
       this.context.view.changed();
     }
+  }
+
+  /** Choose a run's row, or what it has stored already. @param {string} run @param {number} leaf where the session was before */
+  follow(run, leaf) {
+    const { store, view } = this.context;
+    // a short answer may be there before the word that its run began
+    if (!store.live.has(run) && store.head.leaf !== leaf) view.select(store.head.leaf);
+    view.follow(run);
   }
 
   /** A word beside what was pressed; nothing is seen of it while it is empty. @param {Element | null} anchor @returns {Word} */

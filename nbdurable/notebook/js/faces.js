@@ -7,7 +7,7 @@ import { BIT } from "./lines.js";
 import { shapeOf } from "./rails.js";
 
 /** @typedef {import("./store.js").Store} Store @typedef {import("./store.js").Live} Live @typedef {import("./lines.js").Lines} Lines */
-/** @typedef {{ text: string, kind: "leaf" | "label" | "bad" | "plain", title?: string }} Chip */
+/** @typedef {{ text: string, kind: "leaf" | "label" | "bad" | "plain" | "fold", title?: string }} Chip */
 /**
  * @typedef {object} Face
  * @property {string} name @property {string} ordinal @property {string} text @property {boolean} isPending the words were not sent yet
@@ -15,7 +15,7 @@ import { shapeOf } from "./rails.js";
  * @property {boolean} isLive @property {boolean} hasCaret
  * @property {Chip[]} chips @property {{ at: number, of: number } | null} sibling
  * @property {string} model @property {string[]} figures tokens, cost, seconds; "" for what is not known
- * @property {string} said what a screen reader says
+ * @property {string} said what shape and colour tell those who see them
  */
 
 const TAIL_CHARS = 400;
@@ -36,14 +36,14 @@ export function faceOfEntry(store, lines, line, n) {
   const around = store.siblingsOf(n);
   const chips = chipsOf(store, n, flags);
   const text = oneLine(preview ?? "") || (note ? oneLine(note) : preview === undefined ? "" : flags & FLAG.calls ? "calls tools" : "no text");
-  if (lines.is(line, BIT.folded)) chips.unshift({ text: `+${hiddenBelow(store, lines, line, n)}`, kind: "plain", title: "entries folded away" });
+  if (lines.is(line, BIT.folded)) chips.unshift({ text: `+${hiddenBelow(store, lines, line, n)}`, kind: "fold", title: "entries folded away" });
   return {
     name: lines.name(line), ordinal: String(n), text, isPending: preview === undefined,
     shape: shapeOf(role), role, isOn: store.onPath(n), isLive: false, hasCaret: false, chips,
     sibling: around.length > 1 ? { at: around.indexOf(n) + 1, of: around.length } : null,
     model: store.model(n) ?? "",
     figures: [tokensText(store.tokens(n)), usdText(store.cost(n)), durationText(store.seconds(n))],
-    said: [`${n}, ${role}`, text, ...chips.map((chip) => chip.text), store.onPath(n) ? "" : "not on the active path"].filter(Boolean).join(", "),
+    said: store.onPath(n) ? role : `${role}, not on the active path`,
   };
 }
 
@@ -96,7 +96,7 @@ export function faceOfExperiment(store, lines, line, group) {
   return {
     name: lines.name(line), ordinal: "", text, isPending: false, shape: "experiment", role: "experiment", isOn: false,
     isLive: state === "running", hasCaret: false, chips, sibling: null, model: "", figures: [going, usdText(cost_usd), ""],
-    said: ["experiment", text, going, ...chips.map((chip) => chip.text)].join(", "),
+    said: "experiment",
   };
 }
 
@@ -121,6 +121,6 @@ export function faceOfRun(row, pace, chars) {
     name: row.run, ordinal: "", text, isPending: false, shape: "assistant", role: "assistant", isOn: !isFailed, isLive: true,
     hasCaret: !isFailed && row.state === "streaming", chips, sibling: null, model: row.model ?? "",
     figures: [row.state === "streaming" ? rate : "", usdText(row.cost_usd), row.ttft === null ? "" : `${row.ttft.toFixed(2)} s`],
-    said: `answer that still grows, ${stage || "writing"}`,
+    said: isFailed ? "answer that failed" : "answer that still grows",
   };
 }

@@ -138,7 +138,7 @@ export function openForm(context, form, n, anchor) {
   const inner = el("form", { class: "nbd-form", novalidate: true, onsubmit, onkeydown });
   const node = el("div", {}, inner);
   const buttons = form.orders.map((order, at) =>
-    el("button", { type: at ? "button" : "submit", class: at ? "nbd-edge" : "nbd-key", onclick: at && (() => send(order)) }, order.label));
+    el("button", { type: at ? "button" : "submit", class: at ? "nbd-edge" : "nbd-key", onclick: at > 0 && (() => send(order)) }, order.label));
   const code = el("button", { class: "nbd-quiet", onclick: copyCode }, "Copy as code");
   const roots = Object.values(form.fields).map((field) => field.root);
   const lead = form.lead && el("p", { class: "nbd-lead" }, form.lead);

@@ -10,16 +10,16 @@ import { BIT } from "./lines.js";
 /** What `?` lists beside the actions. */
 export const ROW_KEYS = [
   ["↑ ↓", "row above, row below"],
-  ["←", "fold, or go to what it hangs under"],
-  ["→", "unfold, or go to the first below"],
+  ["←", "fold, or go up a level"],
+  ["→", "unfold, or go down one"],
   ["Home End", "first row, last row"],
-  ["Page↑ Page↓", "a screenful up, down"],
-  ["[ ]", "sibling before, sibling after"],
-  ["1 2 …", "go to the entry of that number"],
-  ["Enter", "read the entry; open an experiment"],
-  ["z", "show only what is below; again: all"],
+  ["PgUp PgDn", "a screen up, down"],
+  ["[ ]", "sibling before, after"],
+  ["1 2 …", "go to that entry"],
+  ["Enter", "read it, or open it"],
+  ["z", "only what is below"],
   ["/", "find"],
-  ["Esc", "leave the search, the zoom"],
+  ["Esc", "leave search, zoom"],
 ];
 
 /**

@@ -42,6 +42,7 @@ export class LiveText {
   nextStep(row) {
     const { parent } = row;
     this.parent = parent;
+    if (!this.text) return; // its input was stored, or a tool's result: nothing stands here yet
     const stored = el("button", { class: "nbd-ref", onclick: () => this.select(parent) }, `#${parent}`);
     this.node = document.createTextNode("");
     this.text = "";

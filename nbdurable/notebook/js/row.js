@@ -29,10 +29,10 @@ export class Row {
     this.say = say;
     this.twist = forMouse({ class: "nbd-twist", onclick: say("twist") });
     this.ordinal = el("span", { class: "nbd-ord" });
+    this.spoken = el("span", { class: "nbd-hidden" });
     this.railHost = el("span", { class: "nbd-rails" });
     this.words = document.createTextNode("");
-    this.caret = el("span", { class: "nbd-caret", hidden: true });
-    this.text = el("span", { class: "nbd-row-words", dir: "auto" }, this.words, this.caret);
+    this.text = el("span", { class: "nbd-row-words" }, el("span", { dir: "auto" }, this.words));
     this.chipHost = el("span", { class: "nbd-row-chips" });
     this.counter = el("span", { class: "nbd-row-count" });
     this.switcher = el("span", { class: "nbd-row-switch", hidden: true },
@@ -41,7 +41,7 @@ export class Row {
     this.model = el("span", { class: "nbd-row-model" });
     this.figures = ["tokens", "cost", "time"].map((name) => el("span", { class: `nbd-num nbd-row-${name}` }));
     this.root = el("div", { class: "nbd-row", role: "treeitem", onclick: say("pick"), ondblclick: say("enter"), onmousedown: keepFocus },
-      this.twist, this.ordinal, this.railHost, this.text, this.chipHost, this.switcher, this.buttonHost, el("span", { class: "nbd-row-meta" }, this.model, ...this.figures));
+      this.twist, this.ordinal, this.spoken, this.railHost, this.text, this.chipHost, this.switcher, this.buttonHost, el("span", { class: "nbd-row-meta" }, this.model, ...this.figures));
   }
 
   /** @param {Face} face @param {Place} place */
@@ -54,7 +54,8 @@ export class Row {
     setAttr(root, "aria-setsize", place.of);
     setAttr(root, "aria-selected", place.isSelected);
     setAttr(root, "aria-expanded", place.isOpen);
-    setAttr(root, "aria-label", place.isPinned ? `${face.said}, pinned` : face.said);
+    setAttr(root, "data-n", face.ordinal || null);
+    setText(this.spoken, face.said);
     setText(this.twist, place.isOpen === null ? "" : place.isOpen ? "▾" : "▸");
     setAttr(this.twist, "title", place.isOpen === null ? null : place.isOpen ? "Fold" : "Unfold");
     setText(this.ordinal, face.ordinal);
@@ -71,17 +72,14 @@ export class Row {
   /** Write only what changes while a run grows. @param {Face} face */
   write(face) {
     if (this.words.data !== face.text) this.words.data = face.text;
-    if (this.caret.hidden === face.hasCaret) {
-      this.caret.hidden = !face.hasCaret;
-      this.root.classList.toggle("nbd-row-writes", face.hasCaret);
-    }
+    if (this.root.classList.contains("nbd-row-writes") !== face.hasCaret) this.root.classList.toggle("nbd-row-writes", face.hasCaret);
     setText(this.model, face.model);
     this.figures.forEach((figure, at) => setText(figure, face.figures[at]));
   }
 
   /** @param {Face} face @param {boolean} isPinned */
   drawChips(face, isPinned) {
-    const chips = isPinned ? [{ text: "pinned", kind: "plain" }, ...face.chips] : face.chips;
+    const chips = isPinned ? [{ text: "pinned", kind: "leaf" }, ...face.chips] : face.chips;
     const said = JSON.stringify(chips);
     if (said === this.chips) return;
     this.chips = said;

@@ -25,7 +25,8 @@ const SPARE = 40;
 const TALLEST_PX = 33_000_000; // browsers cut elements off a little above
 const WIDEST_RAILS = 0.38;
 const LANE_PX = 16;
-const CHAR_PX = 6.6;
+const CHAR_PX = 8; // of a wide letter: the last words of a run shall be in sight
+const BESIDE_PX = 330; // what stands beside the words of a run
 const EDGE_PX = 4; // room above the first row and below the last
 
 export class Rows {
@@ -174,7 +175,7 @@ export class Rows {
     if (group) return faceOfExperiment(store, lines, line, group);
     const live = run === null ? null : store.live.get(run);
     if (!live) return faceOfEntry(store, lines, line, lines.entryAt(line));
-    const chars = Math.max(12, Math.floor((this.width - 230 - lines.depth[line] * this.step()) / CHAR_PX));
+    const chars = Math.max(12, Math.floor((this.width - BESIDE_PX - lines.depth[line] * this.step()) / CHAR_PX));
     return faceOfRun(live, this.paces.of(live), chars);
   }
 

@@ -217,6 +217,7 @@ class TreeView {
     if (n) this.actions.run(name, n, anchor);
     else if (group && name === "compare") this.view.compare(group.tops.slice(0, COMPARED_AT_ONCE).map((top) => this.store.end(top)));
     else if (run !== null && name === "cancel") this.link.act("cancel", { run }).catch((error) => this.view.say(error.message));
+    else if (run !== null) this.actions.run(name, 0, anchor);
   }
 
   /** @param {string} what @param {number} line @param {string} detail @param {HTMLElement} anchor */
