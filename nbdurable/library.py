@@ -31,7 +31,8 @@ def connect(store: Store | str | os.PathLike[str]) -> Library:
     Parameters
     ----------
     store : Store or path
-        A store, or the path of a file; sessions of this process that hold it share it.
+        A store, or the path of a file; sessions of this process that hold it share it. A file
+        that cannot be written is read all the same.
 
     Raises
     ------
@@ -45,7 +46,7 @@ def connect(store: Store | str | os.PathLike[str]) -> Library:
                 f"store file {shown(where)} does not exist; give the path of one, "
                 "or make it with open()"
             )
-    return Library(open_store(store))
+    return Library(open_store(store, for_reading=True))
 
 
 class Library:

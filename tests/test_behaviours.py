@@ -152,11 +152,12 @@ def test_the_script_fails_on_a_gap(
     assert f"behaviours: B1 has no test: {TITLES[1]}" in capsys.readouterr().err
 
 
-def test_the_list_names_tests_and_open_parts() -> None:
-    lines = list(behaviours.listing(report_with(24), brief=False))
+def test_the_list_names_tests_and_open_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPEN_PARTS, 29, "the widget")
+    lines = list(behaviours.listing(report_with(29), brief=False))
 
-    at = lines.index(f"B24    1  {TITLES[24]}")
-    assert lines[at + 1 : at + 3] == [f"           open: {OPEN_PARTS[24]}", "           t::test_a"]
+    at = lines.index(f"B29    1  {TITLES[29]}")
+    assert lines[at + 1 : at + 3] == ["           open: the widget", "           t::test_a"]
 
 
 def test_what_is_not_yet_required_is_listed_as_later() -> None:

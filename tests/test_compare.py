@@ -10,7 +10,7 @@ from html_reader import FRAME_TAGS, TRAPS, Reader
 from widget_page import Page
 
 import nbdurable as nb
-from nbdurable.notebook.contrast import MAX_BYTES
+from nbdurable.notebook.compare.contrast import MAX_BYTES
 from nbdurable.stores.base import Store
 from nbdurable.stores.memory import MemoryStore
 

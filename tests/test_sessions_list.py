@@ -12,7 +12,7 @@ from widget_page import Page
 import nbdurable as nb
 from nbdurable.notebook.bridge import Refused
 from nbdurable.notebook.sessions import SessionRows, SessionsWidget
-from nbdurable.notebook.sessionshtml import MAX_ROWS
+from nbdurable.notebook.sessions.table import MAX_ROWS
 from nbdurable.stored import SessionRecord
 from nbdurable.stores.base import Store
 from nbdurable.stores.memory import MemoryStore

@@ -259,7 +259,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_told_and_loses_nothing_acknowledged(
     small_disk: Path, threshold: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = DuckDBStore(small_disk / "chats.duckdb")
+    store = DuckDBStore(small_disk / "chats.duckdb", exclusive=True)
     store.create_session(SESSION)
     lease = store._core.lease
     with lease.held() as cursor:

@@ -39,7 +39,7 @@ while True:
 HOLDER = """
 import sys
 from nbdurable.stores.duckdb import DuckDBStore
-store = DuckDBStore(sys.argv[1])
+store = DuckDBStore(sys.argv[1], exclusive=True)
 print("ready", flush=True)
 sys.stdin.read()
 store.close()

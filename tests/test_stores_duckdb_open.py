@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from unwritable import immutable
 
 from nbdurable.errors import (
     StoreClosed,
@@ -123,11 +124,6 @@ def test_a_closed_store_says_so(store: DuckDBStore) -> None:
 
     with pytest.raises(StoreClosed, match=r"store '.*chats\.duckdb' is closed; open it again"):
         store.list_sessions()
-
-
-def test_sharing_between_processes_is_refused_for_now(path: Path) -> None:
-    with pytest.raises(StoreError, match="cannot be shared between processes yet"):
-        DuckDBStore(path, exclusive=False)
 
 
 # case 28
@@ -271,23 +267,3 @@ def test_a_folder_that_cannot_be_written_is_refused(path: Path) -> None:
         pytest.raises(StoreError, match=r"folder '.*' of store '.*' cannot be written \("),
     ):
         DuckDBStore(path)
-
-
-class immutable:
-    """Keep a path from being written, by root too where the system can."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._mode = path.stat().st_mode
-
-    def __enter__(self) -> None:
-        if os.geteuid() != 0:
-            self._path.chmod(self._mode & ~0o222)
-        elif subprocess.run(["chattr", "+i", self._path], capture_output=True).returncode:
-            pytest.skip("root writes everything here")
-
-    def __exit__(self, *exc: object) -> None:
-        if os.geteuid() != 0:
-            self._path.chmod(self._mode)
-        else:
-            subprocess.run(["chattr", "-i", self._path], check=True)

@@ -11,7 +11,7 @@ from treeing import Page
 
 import nbdurable as nb
 from nbdurable.models.scripted import ScriptedModel
-from nbdurable.notebook import actions
+from nbdurable.notebook.tree import actions
 from nbdurable.stored import StoredEntry
 from nbdurable.stores.base import Store
 from nbdurable.stores.memory import MemoryStore

@@ -14,8 +14,8 @@ import nbdurable as nb
 from nbdurable.blocks import ImageBlock
 from nbdurable.models.base import CallDelta
 from nbdurable.models.scripted import ScriptedModel, calls, thinking
-from nbdurable.notebook import detail as detailing
-from nbdurable.notebook.nodes import ALLOWED_TAGS
+from nbdurable.notebook.markdown.nodes import ALLOWED_TAGS
+from nbdurable.notebook.tree import detail as detailing
 from nbdurable.stores.base import Store
 
 PNG = base64.b64decode(

@@ -4,8 +4,8 @@ import { page } from "./page.mjs";
 import { actsOf, answer, buttonOf, FakeStore, press, refuse, settled, traps, viewOf } from "./view.mjs";
 
 const { document } = page();
-const { createActions } = await import("../../nbdurable/notebook/js/actions.js");
-const { HELD_MS } = await import("../../nbdurable/notebook/js/desk.js");
+const { createActions } = await import("../../nbdurable/notebook/js/pane/actions.js");
+const { HELD_MS } = await import("../../nbdurable/notebook/js/pane/desk.js");
 
 const ROWS = {
   1: { role: "user" }, 2: { role: "assistant", model: "m1" }, 3: { role: "assistant", parent: 1, model: "m2" },

@@ -4,8 +4,8 @@ import { page } from "./page.mjs";
 import { actsOf, answer, buttonOf, FakeStore, press, refuse, traps, viewOf } from "./view.mjs";
 
 const { document } = page();
-const { createActions } = await import("../../nbdurable/notebook/js/actions.js");
-const { createComposer } = await import("../../nbdurable/notebook/js/composer.js");
+const { createActions } = await import("../../nbdurable/notebook/js/pane/actions.js");
+const { createComposer } = await import("../../nbdurable/notebook/js/pane/composer.js");
 
 const ROWS = { 1: { role: "user" }, 2: { role: "assistant" }, 3: { role: "user" }, 4: { role: "assistant" } };
 

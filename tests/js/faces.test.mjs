@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { faceOfEntry, faceOfExperiment, faceOfRun, tailOf } from "../../nbdurable/notebook/js/faces.js";
+import { faceOfEntry, faceOfExperiment, faceOfRun, tailOf } from "../../nbdurable/notebook/js/tree/faces.js";
 import { countOf, durationText, tokensText, usdText } from "../../nbdurable/notebook/js/figures.js";
-import { layOut } from "../../nbdurable/notebook/js/lines.js";
-import { Paces } from "../../nbdurable/notebook/js/pace.js";
-import { Store } from "../../nbdurable/notebook/js/store.js";
+import { layOut } from "../../nbdurable/notebook/js/tree/lines.js";
+import { Paces } from "../../nbdurable/notebook/js/tree/pace.js";
+import { Store } from "../../nbdurable/notebook/js/tree/store.js";
 import { support } from "./kernel.mjs";
 
 function faces(shown = {}) {

@@ -4,8 +4,8 @@ import { page } from "./page.mjs";
 import { actsOf, answer, buttonOf, FakeStore, press, refuse, settled, traps, viewOf } from "./view.mjs";
 
 const { document } = page();
-const { createPane } = await import("../../nbdurable/notebook/js/pane.js");
-const { createActions } = await import("../../nbdurable/notebook/js/actions.js");
+const { createPane } = await import("../../nbdurable/notebook/js/pane/pane.js");
+const { createActions } = await import("../../nbdurable/notebook/js/pane/actions.js");
 
 const ROWS = {
   1: { role: "user" }, 2: { role: "assistant", model: "m1" }, 3: { role: "assistant", parent: 1, model: "m2" }, 4: { role: "assistant", parent: 1, flags: 2 },

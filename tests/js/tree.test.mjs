@@ -4,7 +4,7 @@ import { Kernel, generated, support } from "./kernel.mjs";
 import { page } from "./page.mjs";
 
 const { document, window, draw } = page();
-const { default: tree } = await import("../../nbdurable/notebook/js/tree.js");
+const { default: tree } = await import("../../nbdurable/notebook/js/tree/tree.js");
 
 const open = new Set();
 afterEach(() => {
