@@ -42,13 +42,19 @@ engine = create_engine(DSN, pool_size=24, max_overflow=8, pool_timeout=2)
 ```
 
 24 workers × 4 hosts = 96 connections, and Postgres allows 200 here."""
-PATCH = "Raise `pool_size` to 24 and roll out to one host first; watch `pool.wait_ms` for ten minutes."
+PATCH = (
+    "Raise `pool_size` to 24 and roll out to one host first; watch `pool.wait_ms` for ten minutes."
+)
 NOTE_A = "Checkout was slow for 52 minutes because workers outnumbered database connections. Fixed."
 NOTE_B = """Between 14:05 and 14:57 UTC, paying took up to a second longer than usual. No order was
 lost. The cause was a connection pool that had not grown with the number of workers."""
 NOTE_C = """From 14:05 to 14:57 UTC, paying took up to a second longer than usual. No order was lost.
 We had tripled our workers without growing their connection pool; both now change together."""
-REFUSED = (0.2, "Before a rollback, two things to know: ", ConnectionError("429: rate limit reached"))
+REFUSED = (
+    0.2,
+    "Before a rollback, two things to know: ",
+    ConnectionError("429: rate limit reached"),
+)
 GROWING = """Three checks would have caught this before customers did:
 
 1. **A ratio alert.** Page when workers exceed pool size on any host; both are already exported.
@@ -60,7 +66,12 @@ GROWING = """Three checks would have caught this before customers did:
 def query_metrics(metric: str, since: str) -> dict[str, object]:
     """Read a metric before and after a release."""
     time.sleep(0.2)
-    return {"metric": metric, "since": since, "before": {"p50": 1, "p95": 4}, "after": {"p50": 38, "p95": 571}}
+    return {
+        "metric": metric,
+        "since": since,
+        "before": {"p50": 1, "p95": 4},
+        "after": {"p50": 38, "p95": 571},
+    }
 
 
 @nb.tool
@@ -77,11 +88,17 @@ def model(name: str, *steps: Step) -> ScriptedModel:
 
 def says(name: str, text: Part, prompt: int, wait_s: float = 0.15) -> Step:
     """Return a step that pauses, streams a text and says its tokens and cost."""
+    text = " ".join(text.split("\n")) if text in (NOTE_B, NOTE_C) else text
     words = len(str(text).split()) * 4 // 3
     prompt_usd, answer_usd = USD_PER_TOKEN[name]
     cost = prompt * prompt_usd + words * answer_usd
     stop = "stop" if isinstance(text, str) else "tool_calls"
-    return (wait_s, text, wait_s, Finish(stop_reason=stop, usage=Usage(prompt, words), cost_usd=cost))
+    return (
+        wait_s,
+        text,
+        wait_s,
+        Finish(stop_reason=stop, usage=Usage(prompt, words), cost_usd=cost),
+    )
 
 
 def one(name: str, text: Part, prompt: int, wait_s: float = 0.15) -> ScriptedModel:
@@ -106,7 +123,9 @@ def tell(store: str | Path) -> nb.Session:
                   ("release_diff", {"release": "2026.48", "path": "deploy/"}))),
         says(sonnet, FOUND, 688, 0.4),
     )  # fmt: skip
-    found = chat.run("Check the pool, and what the release changed around it.", model=look, show=None)
+    found = chat.run(
+        "Check the pool, and what the release changed around it.", model=look, show=None
+    )
     chat.label(found, "root cause")
     chat.rate(found, 5, name="helpful")
     try:
@@ -114,7 +133,11 @@ def tell(store: str | Path) -> nb.Session:
     except ModelError:
         chat.branch(found)
     chat.run("What do I change right now?", model=one(mini, PATCH, 1_204), show=None)
-    draft = chat.run("Write the status page note, two sentences, no jargon.", model=one(mini, NOTE_A, 1_260), show=None)
+    draft = chat.run(
+        "Write the status page note, two sentences, no jargon.",
+        model=one(mini, NOTE_A, 1_260),
+        show=None,
+    )
     other = chat.rerun(draft, model=one(mini, NOTE_B, 1_260), temperature=0.7, show=None)
     best = chat.rerun(draft, model=one(sonnet, NOTE_C, 1_260, 0.4), temperature=0.7, show=None)
     chat.prefer(best, draft, other)
@@ -127,7 +150,10 @@ def wording(chat: nb.Session, *names: str) -> nb.Experiment:
     """Run an experiment beside the conversation: how two models word a subject line."""
     lines = ["Slow checkout on Tuesday: what happened", "Checkout delays, 14:05 to 14:57 UTC",
              "Slow checkout on Tuesday: what happened", "Why checkout was slow on Tuesday"]  # fmt: skip
-    asked = [ScriptedModel(*(says(name, line, 96, 0.05) for line in lines[at:] + lines), name=name) for at, name in enumerate(names)]
+    asked = [
+        ScriptedModel(*(says(name, line, 96, 0.05) for line in lines[at:] + lines), name=name)
+        for at, name in enumerate(names)
+    ]
     return chat.grid("A subject line for the post-mortem.", model=asked, temperature=[0, 0.9], n=2,
                      name="subject", show=None, concurrency=1)  # fmt: skip
 

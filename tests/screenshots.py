@@ -193,4 +193,10 @@ def main(folder: Path, themes: list[str], scenes: list[str]) -> int:
 
 if __name__ == "__main__":
     options = sys.argv[2:]
-    sys.exit(main(Path(sys.argv[1]), [o for o in options if o in THEMES], [o for o in options if o not in THEMES]))
+    sys.exit(
+        main(
+            Path(sys.argv[1]),
+            [o for o in options if o in THEMES],
+            [o for o in options if o not in THEMES],
+        )
+    )

@@ -46,6 +46,7 @@ export class Bar {
     setText(this.whole, zoom ? `Below #${zoom} ×` : "");
     setText(this.compare, pins ? `Compare (${pins})` : "Compare");
     this.compare.disabled = pins < 2;
+    this.compare.hidden = !pins;
   }
 
   typed() {
