@@ -42,18 +42,16 @@ engine = create_engine(DSN, pool_size=24, max_overflow=8, pool_timeout=2)
 ```
 
 24 workers × 4 hosts = 96 connections, and Postgres allows 200 here."""
-PATCH = (
-    "Raise `pool_size` to 24 and roll out to one host first; watch `pool.wait_ms` for ten minutes."
-)
+PATCH = "Raise `pool_size` to 24 and roll out to one host; watch `pool.wait_ms`."
 NOTE_A = "Checkout was slow for 52 minutes because workers outnumbered database connections. Fixed."
 NOTE_B = """Between 14:05 and 14:57 UTC, paying took up to a second longer than usual. No order was
 lost. The cause was a connection pool that had not grown with the number of workers."""
-NOTE_C = """From 14:05 to 14:57 UTC, paying took up to a second longer than usual. No order was lost.
-We had tripled our workers without growing their connection pool; both now change together."""
+NOTE_C = """From 14:05 to 14:57 UTC, paying took up to a second longer than usual. No order was
+lost. We had tripled our workers without growing their connection pool; both now change together."""
 REFUSED = (
     0.2,
     "Before a rollback, two things to know: ",
-    ConnectionError("429: rate limit reached"),
+    ConnectionError("429: rate limit"),
 )
 GROWING = """Three checks would have caught this before customers did:
 
@@ -148,14 +146,15 @@ def tell(store: str | Path) -> nb.Session:
 
 def wording(chat: nb.Session, *names: str) -> nb.Experiment:
     """Run an experiment beside the conversation: how two models word a subject line."""
-    lines = ["Slow checkout on Tuesday: what happened", "Checkout delays, 14:05 to 14:57 UTC",
-             "Slow checkout on Tuesday: what happened", "Why checkout was slow on Tuesday"]  # fmt: skip
+    same = "Slow checkout on Tuesday: what happened"
+    lines = [same, "Checkout delays, 14:05 to 14:57 UTC", same, "Why checkout was slow"]
     asked = [
         ScriptedModel(*(says(name, line, 96, 0.05) for line in lines[at:] + lines), name=name)
         for at, name in enumerate(names)
     ]
-    return chat.grid("A subject line for the post-mortem.", model=asked, temperature=[0, 0.9], n=2,
-                     name="subject", show=None, concurrency=1)  # fmt: skip
+    question = "A subject line for the post-mortem."
+    axes = {"model": asked, "temperature": [0, 0.9]}
+    return chat.grid(question, n=2, name="subject", show=None, concurrency=1, **axes)
 
 
 def growing() -> ScriptedModel:

@@ -1,7 +1,7 @@
-"""Photograph the widgets in a real JupyterLab, light and dark, and each notebook as a page.
+"""Photograph the widgets in a real JupyterLab, light and dark.
 
-``screenshots.py FOLDER`` writes ``tree-light.png``, ``tree-dark.png`` and so on there; ``--notebooks``
-adds ``NAME.png`` for each notebook of the repository. ``tests/picture_story.py`` is what they show.
+``screenshots.py FOLDER [light|dark] [SCENE …]`` writes ``tree-light.png``, ``tree-dark.png`` and so
+on there. ``picture_story.py`` is what they show.
 """
 
 from __future__ import annotations
@@ -29,19 +29,27 @@ NARROW, USUAL, WIDE = 800, 1250, 1610
 OPEN = """import picture_story as story, nbdurable as nb
 from nbdurable.errors import ModelError
 chat = story.tell(f"{theme}.duckdb")"""
-RUN = "run = chat.run('What would have caught this earlier?', model=story.growing(), show={show!r}, wait={wait})"
-DONE = "run = chat.run('Check the pool.', at=2, model=story.one('openai/gpt-5-mini', story.FOUND, 688))"
+RUN = """question = "What would have caught this earlier?"
+run = chat.run(question, model=story.growing(), show={show!r}, wait={wait})"""
+DONE = """answer = story.one("openai/gpt-5-mini", story.FOUND, 688)
+run = chat.run("Check the pool.", at=2, model=answer)"""
 MATRIX = "chat.experiment('subject').compare()"
-SESSIONS = """for n, name in enumerate(["pricing-faq", "release-notes", "sql-review"]):
-    with nb.open(name, store=chat.store, model=story.one("openai/gpt-5-mini", story.PATCH, 90 * n)) as other:
-        other.run(["Which plans allow SSO?", "Draft the notes for 2026.48.", "Is this join safe?"][n], show=None)
+SESSIONS = """asked = {"pricing-faq": "Which plans allow SSO?", "release-notes": "Draft the notes.",
+         "sql-review": "Is this join safe?"}
+for name, question in asked.items():
+    with nb.open(name, store=chat.store, model="openai/gpt-5-mini") as other:
+        other.run(question, model=story.one("openai/gpt-5-mini", story.PATCH, 90), show=None)
 nb.connect(chat.store)"""
-EMPTY = "nb.open('new-idea', store=chat.store, model=story.one('openai/gpt-5-mini', '', 1))"
-ONE = "one = nb.open('one-note', store=chat.store, model=story.one('openai/gpt-5-mini', '', 1)); one.append('A first thought, kept for later.'); one"
-LONG = """long = nb.open("long", store=":memory:", model=story.model('openai/gpt-5-mini', *120 * ["An answer that is as long as answers are, and then goes on for a while."]))
+EMPTY = "nb.open('new-idea', store=chat.store, model='openai/gpt-5-mini')"
+ONE = """one = nb.open("one-note", store=chat.store, model="openai/gpt-5-mini")
+one.append("A first thought, kept for later.")
+one"""
+LONG = """answers = 120 * ["An answer that is as long as answers are, and goes on for a while."]
+long = nb.open("long", store=":memory:", model=story.model("openai/gpt-5-mini", *answers))
 for n in range(60):
     long.run(f"Question {n}: " + "what then, and why? " * (n % 4), show=None)
-    if n % 7 == 6: long.branch(2 * n - 3)
+    if n % 7 == 6:
+        long.branch(2 * n - 3)
 long"""
 
 
@@ -156,7 +164,6 @@ def lists(album: Album) -> None:
         album.take(book.run(2, until=".nbd-matrix-table"), "matrix")
         for at, name in ((3, "empty"), (4, "one"), (5, "long")):
             book.run(at, until=".nbd-session")
-            book.run_and_wait(at) if at > 3 else None
             album.take(book.cells.nth(at).locator(".nbd-session").first, name)
 
 

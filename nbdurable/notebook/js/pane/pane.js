@@ -290,7 +290,7 @@ export class Pane {
     this.sort = sort;
     this.buttons.replaceChildren(...shown.map(({ name, label, long, key }) => {
       const press = () => actions?.run(name, n, button);
-      const button = el("button", { class: isInRow && name !== "menu" ? "nbd-quiet nbd-twice" : "nbd-quiet", title: `${long} (${key})`, "aria-label": long === label ? null : `${label}: ${long}`, "aria-keyshortcuts": key, "data-run": run, onclick: press }, label);
+      const button = el("button", { class: (isInRow && name !== "menu") || run ? "nbd-quiet nbd-twice" : "nbd-quiet", title: `${long} (${key})`, "aria-label": long === label ? null : `${label}: ${long}`, "aria-keyshortcuts": key, "data-run": run, onclick: press }, label);
       return button;
     }));
   }
