@@ -49,7 +49,7 @@ help:
 	@echo "make lint          ruff and mypy only"
 	@echo "make bench         measured speed beside its targets"
 	@echo "make bench-ui      the same for the session tree, in a browser"
-	@echo "make screenshots   pictures of the notebooks, in build/screenshots"
+	@echo "make screenshots   pictures of the widgets, in build/screenshots"
 	@echo "make recordings    the answers that the notebooks replay, asked anew of the local model"
 	@echo "make clean         remove .venv and what the tools left behind"
 	@echo "PYTHON=python3.12 chooses the interpreter; it must be 3.11 or newer"
@@ -127,7 +127,6 @@ bench-ui: $(VENV)/test.stamp
 
 screenshots: $(VENV)/test.stamp
 	@$(PY) tests/setup_system.py browser
-	$(fetch_weights)
 	@$(PY) tests/screenshots.py build/screenshots
 
 recordings: $(VENV)/test.stamp

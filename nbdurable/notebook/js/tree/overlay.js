@@ -22,6 +22,7 @@ export class Overlay {
     try {
       const body = await link.ask("compare", { ns });
       this.close();
+      this.root.style.height = main.offsetHeight ? `${main.offsetHeight}px` : ""; // nothing below moves
       main.hidden = true;
       this.root.hidden = false;
       // the comparison has stored it already
