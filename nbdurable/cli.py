@@ -10,6 +10,7 @@ import argparse
 import difflib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,9 +47,11 @@ examples:
   nbdurable import talk.jsonl --store other.duckdb
   nbdurable import chatgpt-export.zip     conversations of other programs, as trees
   nbdurable copy a.duckdb b.duckdb        what b.duckdb lacks of a.duckdb
+  nbdurable check chats.duckdb            whether all that was stored is there and hangs together
+  nbdurable backup chats.duckdb copy.duckdb
 
 STORE is a file; without it $NBDURABLE_STORE, else nbdurable.duckdb in this folder.
-exit codes: 0 done, 1 it could not be done, 2 wrong arguments, 130 interrupted.
+exit codes: 0 done, 1 it could not be done or is damaged, 2 wrong arguments, 130 interrupted.
 """
 
 
@@ -89,6 +92,19 @@ def _parser() -> argparse.ArgumentParser:
     tree.set_defaults(command=_show)
 
     _add_files(commands)
+
+    check = commands.add_parser("check", help="look for damage in a store; changes nothing")
+    check.add_argument("file", nargs="?", metavar="FILE", help="the store's file")
+    check.set_defaults(command=_check)
+
+    repair = commands.add_parser("repair", help="mend a store that a crash damaged")
+    repair.add_argument("file", nargs="?", metavar="FILE", help="the store's file")
+    repair.set_defaults(command=_repair)
+
+    backup = commands.add_parser("backup", help="copy a store while it is in use")
+    backup.add_argument("file", metavar="FILE", help="the store's file")
+    backup.add_argument("to", metavar="TO", help="the copy, a new file")
+    backup.set_defaults(command=_backup)
 
     local = commands.add_parser("local", help='the model that runs here, model="local"')
     verbs = local.add_subparsers(required=True, metavar="COMMAND")
@@ -239,6 +255,45 @@ def _reported(report: ImportReport) -> int:
     return 1 if any(session.outcome == "refused" for session in report.sessions) else 0
 
 
+def _check(arguments: argparse.Namespace) -> int:
+    from nbdurable.stores.duckdb.checking import check
+
+    report = check(_existing_path(arguments.file))
+    for finding in report.findings:
+        print(f"{'damage' if finding.is_damage else 'note'}: {one_line(str(finding), 1_000)}")
+    rows = ", ".join(f"{name} {number:,}" for name, number in report.counts.items() if number)
+    verdict = "is sound" if report.is_sound else "is damaged"
+    print(f"{one_line(report.path, 1_000)} {verdict}{f': {rows}' if rows else ''}")
+    return 0 if report.is_sound else 1
+
+
+def _repair(arguments: argparse.Namespace) -> int:
+    from nbdurable.stores.duckdb import DuckDBStore
+    from nbdurable.stores.duckdb.repair import RepairNotice
+
+    path = _existing_path(arguments.file)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", RepairNotice)
+        DuckDBStore(path).close()
+    for warning in told:
+        print(one_line(str(warning.message), 1_000))
+    if not told:
+        print(f"{one_line(path, 1_000)} has no damage that can be mended; see nbdurable check")
+    return 0
+
+
+def _backup(arguments: argparse.Namespace) -> int:
+    from nbdurable.stores.duckdb import DuckDBStore
+
+    store = DuckDBStore(_existing_path(arguments.file))
+    try:
+        path = store.backup(arguments.to)
+    finally:
+        store.close()
+    print(f"{one_line(store.name, 1_000)} is copied to {one_line(str(path), 1_000)}")
+    return 0
+
+
 def _fetch(arguments: argparse.Namespace) -> int:
     from nbdurable.models.weights import fetch
 
@@ -258,15 +313,19 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def _existing_store(given: str | None) -> Store:
     """Open the store, which must be there: looking never creates one."""
+    from nbdurable.stores import open_store
+
+    return open_store(_existing_path(given))
+
+
+def _existing_path(given: str | None) -> str:
     path = given or os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
     is_file = "://" not in path
     if is_file and not Path(path).exists():
         raise StoreError(
             f"store {shown(path)} is not there; give the path of a store, or set NBDURABLE_STORE"
         )
-    from nbdurable.stores import open_store
-
-    return open_store(path)
+    return path
 
 
 def _check_session(store: Store, session_id: str) -> None:

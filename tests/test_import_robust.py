@@ -278,6 +278,24 @@ def test_an_archive_damaged_inside_gives_a_report(store: Store) -> None:
 
 
 # B63
+def test_an_encrypted_file_of_an_archive_is_told_and_the_others_are_read(store: Store) -> None:
+    import zipfile
+
+    with zipfile.ZipFile("x.zip", "w") as archive:
+        archive.write(DATA / "claude_export.json", "a.json")
+        archive.write(DATA / "sharegpt.json", "b.json")
+    data = bytearray(Path("x.zip").read_bytes())
+    data[6] |= 1
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    Path("x.zip").write_bytes(data)
+
+    report = nb.load("x.zip", store=store)
+
+    assert len(report.sessions) == 7
+    assert "a.json: the file cannot be opened: " in told(report) and "encrypted" in told(report)
+
+
+# B63
 def test_a_bar_is_shown_where_someone_looks_and_the_file_is_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

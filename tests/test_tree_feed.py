@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -230,6 +231,54 @@ def test_an_error_stands_at_its_entry_until_it_is_answered(store: Store) -> None
 
     assert reopened == {"1": "the provider is tired"}
     chat.close()
+
+
+# B37
+def test_a_plan_that_cannot_be_read_keeps_the_tree_from_nothing_else(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = opened(store)
+    chat.sample(2, "Q", name="wording", show=None)
+    (plan,) = store.load_experiments("s")
+    newer = replace(plan, id=IdMaker()(), name="newer", plan_json='{"version": 9}')
+    with Page(chat) as page:
+        store.save_experiment(newer)
+        chat.label(1, "here")
+        page.until(lambda: page.state["marks"].get("1", {}).get("labels") == ["here"])
+    with Page(chat) as fresh:
+        assert [row["name"] for row in fresh.settled()["experiments"]] == ["wording"]
+    chat.close()
+
+    assert "cannot be read: KeyError" in caplog.text
+
+
+# B11
+def test_one_tree_that_cannot_look_keeps_no_other_from_looking(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(poller, "POLL_S", 0.01)
+    looked, go = threading.Event(), threading.Event()
+
+    class Broken:
+        def poll(self) -> None:
+            looked.set()
+            raise OSError("stale")
+
+    broken = Broken()
+    poller.POLLER.add(broken)
+    assert looked.wait(10)
+
+    class Sound:
+        def poll(self) -> None:
+            go.set()
+
+    sound = Sound()
+    poller.POLLER.add(sound)
+
+    assert go.wait(10)
+    poller.POLLER.discard(broken)
+    poller.POLLER.discard(sound)
+    assert "stale" in caplog.text
 
 
 # B43

@@ -46,7 +46,8 @@ class Page:
     def _take(self, message: Any, buffers: object = None) -> None:
         with self._changed:
             self.sent.append(deepcopy(message))
-            whole = self._whole(json.loads(json.dumps(message)))
+            line = json.dumps(message, ensure_ascii=False, allow_nan=False).encode("utf-8")
+            whole = self._whole(json.loads(line))
             if whole is not None:
                 self._put(whole)
             self._changed.notify_all()

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import IO, Any
 
 from nbdurable.display import in_kernel
-from nbdurable.errors import ImportFormatError, shown
+from nbdurable.errors import ImportFormatError, NbDurableError, shown
 from nbdurable.formats.adding import Added, Adder
 from nbdurable.formats.drafts import Conversation, Reader
 from nbdurable.formats.planting import Hidden
@@ -97,9 +97,9 @@ class Importer:
                 except _Unreadable as exc:
                     self._tell(f"the file cannot be read on: {exc}")
                 except READ_ERRORS as exc:
-                    if not isinstance(exc, OSError) or exc.errno is None:
+                    if isinstance(exc, NbDurableError):  # of the store
                         raise
-                    self._tell(f"the file cannot be opened: {exc.strerror or exc}")
+                    self._tell(f"the file cannot be opened: {exc}")
         if not self.formats and not self.sessions:
             names = ", ".join(shown(file.name) for file in files[:3]) or "nothing"
             known = ", ".join(sorted((*READERS, "jsonl")))

@@ -10,6 +10,7 @@ import io
 import os
 import zipfile
 import zlib
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ class Assets:
 
     def __init__(self) -> None:
         self._files: dict[str, SourceFile] = {}
+        self._names: list[str] = []  # sorted, when they were last asked for
 
     def add(self, file: SourceFile) -> None:
         """Take a file."""
@@ -52,8 +54,14 @@ class Assets:
 
     def starting(self, start: str) -> tuple[str, bytes] | None:
         """Return name and bytes of the file whose name begins so; None where none can be read."""
-        found = next((f for name, f in self._files.items() if name.startswith(start)), None)
-        if found is None or not start or found.size_bytes > _LARGEST_ASSET:
+        if len(self._names) != len(self._files):
+            self._names = sorted(self._files)
+        place = bisect_left(self._names, start)
+        name = self._names[place] if place < len(self._names) else ""
+        found = self._files.get(name)
+        if not start or found is None or not name.startswith(start):
+            return None
+        if found.size_bytes > _LARGEST_ASSET:
             return None
         try:
             with found.open() as file:

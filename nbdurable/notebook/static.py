@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from nbdurable.annotations import Marks
-from nbdurable.entries import Entry
+from nbdurable.entries import Entry, words_of
 from nbdurable.loaded import Loaded
 from nbdurable.notebook.markdown import to_html, unmarked
 from nbdurable.notebook.page import page, plain
@@ -55,7 +55,7 @@ def session_html(
     """
     listed = list(entries)
     lines = outline(listed, leaf_id, marks)
-    texts = {entry.id: text for entry in listed if (text := _text(entry))}
+    texts = {entry.id: text for entry in listed if (text := words_of(entry))}
     head = f"<div><b>{plain(heading(title, lines))}</b></div>"
     items = _fitting(lines, texts)
     body = _nested(lines, items)
@@ -68,11 +68,6 @@ def image_html(image: Loaded, leaf_id: str | None) -> str:
     nodes = [image.entry(node.id) if node.id in shown_whole else node for node in image.tree.nodes]
     marks = image.annotations().marks()
     return session_html(nodes, leaf_id, title=image.session_id, marks=marks)
-
-
-def _text(entry: Entry | StoredEntry) -> str:
-    text = getattr(entry, "text", "")
-    return text if isinstance(text, str) else ""
 
 
 def _fitting(lines: list[Line], texts: Mapping[str, str]) -> dict[str, str]:

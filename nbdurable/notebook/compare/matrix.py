@@ -38,6 +38,7 @@ class Matrix:
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
+        experiment._annotations()  # known from here on, also when the session is closed
         self._widget: MatrixWidget | None = None
 
     def __repr__(self) -> str:

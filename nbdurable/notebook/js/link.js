@@ -89,6 +89,11 @@ export class Link {
       if (message.seq !== this.seq + 1) return this.resync();
       this.seq = message.seq;
       this.handlers.onOps(message.ops);
+    } else if (message.type === "trouble") {
+      if (message.view && message.view !== this.name) return;
+      this.isResyncing = false;
+      this.timers.forEach(clearTimeout);
+      this.handlers.onTrouble(message.text);
     } else this.answer(message);
   }
 

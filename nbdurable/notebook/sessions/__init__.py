@@ -158,7 +158,7 @@ class SessionsWidget(Bridge):
 
     def state(self) -> dict[str, Any]:
         """Return the first rows, as they are stored now."""
-        self._rows.look()
+        self._look()
         return {
             "store": self._library._name,
             "open": self.session.id if self.session else None,
@@ -167,7 +167,7 @@ class SessionsWidget(Bridge):
 
     def html(self) -> str:
         """Return the table as HTML without script, of bounded size."""
-        self._rows.look()
+        self._look()
         return sessions_html(self._library._name, self._rows.window(size=MOST_WINDOW_ROWS))
 
     def show(self) -> None:
@@ -176,6 +176,10 @@ class SessionsWidget(Bridge):
 
         self._twin = show(self, self.html)
         self._below = display({"text/html": ""}, raw=True, display_id=True)
+
+    def _look(self) -> None:
+        if self._library._store is not None:  # a closed one shows what it knew
+            self._rows.look()
 
     def _window(self, fresh: bool = False, **asked: Any) -> dict[str, Any]:
         if fresh:

@@ -48,7 +48,7 @@ export class MatrixView {
     this.root.append(el("div", { class: "nbd-bar" }, this.title, el("span", { class: "nbd-num nbd-matrix-hint" }, "choose cells to compare them"),
       el("span", { class: "nbd-gap" }), this.clear, this.compare), this.scroll, this.status.element, this.below);
     this.root.addEventListener("keydown", (event) => this.key(event));
-    this.link = new Link(model, { onSnapshot: (body) => this.update(body), onOps: () => {}, onTrouble: () => {} });
+    this.link = new Link(model, { onSnapshot: (body) => this.update(body), onOps: () => {}, onTrouble: (text) => this.status.say(text, true) });
   }
 
   /** @param {MatrixBody} body */

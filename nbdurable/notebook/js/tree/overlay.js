@@ -11,7 +11,7 @@ export class Overlay {
   constructor(around) {
     this.around = around;
     this.root = el("div", { class: "nbd-tree-over", hidden: true });
-    /** @type {{ close(): void } | null} */
+    /** @type {{ close(): void, focus(): void } | null} */
     this.comparison = null;
   }
 
@@ -28,6 +28,7 @@ export class Overlay {
       // the comparison has stored it already
       const onPrefer = (/** @type {number} */ winner) => view.say(`#${winner} preferred`);
       this.comparison = showComparison(this.root, link, body, { onClose: () => this.leave(), onPrefer });
+      this.comparison.focus(); // what had the focus is hidden now, and the keys are the comparison's
     } catch (error) {
       view.say(/** @type {Error} */ (error).message);
     }
