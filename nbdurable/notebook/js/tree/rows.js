@@ -26,7 +26,7 @@ const TALLEST_PX = 33_000_000; // browsers cut elements off a little above
 const WIDEST_RAILS = 0.38;
 const LANE_PX = 16;
 const CHAR_PX = 8; // of a wide letter: the last words of a run shall be in sight
-const BESIDE_PX = 330; // what stands beside the words of a run
+const BESIDE_PX = 400; // what stands beside the words of a run
 const EDGE_PX = 4; // room above the first row and below the last
 
 export class Rows {
