@@ -184,9 +184,12 @@ class Library:
         return spend_figure(self.spend(by), by)
 
     def export(
-        self, path: str | os.PathLike[str], redact: Callable[[str], str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        redact: Callable[[str], str] | None = None,
+        format: str | None = None,
     ) -> Path:
-        """Write all sessions to one ``.jsonl`` file, which is replaced as a whole; return its path.
+        """Write all sessions to one file, which is replaced as a whole; return its path.
 
         Parameters
         ----------
@@ -194,6 +197,9 @@ class Library:
             The file. One that is there must be empty or of this format; `nb.load` imports it.
         redact : callable, optional
             Takes each text that somebody said and returns what stands in its place.
+        format : str, optional
+            ``"jsonl"``, a recording without loss; ``"finetune"``, an example for each branch; or
+            ``"parquet"``, a row for each entry. By default the suffix says it, else a recording.
 
         Raises
         ------
@@ -202,7 +208,7 @@ class Library:
         """
         from nbdurable.formats import export_store
 
-        return export_store(self._held(), path, redact=redact)
+        return export_store(self._held(), path, format, redact=redact)
 
     # -- the hold ------------------------------------------------------------------------------
 

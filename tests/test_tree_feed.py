@@ -300,6 +300,22 @@ def test_an_experiment_is_one_row_that_counts_what_is_done(store: Store) -> None
     chat.close()
 
 
+# B22 B43
+def test_a_cancelled_run_of_an_experiment_is_not_counted_as_failed(store: Store) -> None:
+    go = threading.Event()
+    chat = opened(store, [go, "One."])
+    with Page(chat) as page:
+        experiment = chat.sample(2, "Q", wait=False, show=None)
+        page.until(lambda: len(page.state["live"]) == 2)
+        experiment.cancel()
+        page.until(lambda: page.state["experiments"][0]["state"] == "stopped")
+        ended = page.settled()["experiments"][0]
+
+    assert (ended["done"], ended["failed"], ended["cancelled"]) == (0, 0, 2)
+    go.set()
+    chat.close()
+
+
 # -- what others write -----------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from nbdurable.notebook.compare.columns import columns_of
 from nbdurable.notebook.compare.comparing import Body, Compared, Comparing
 from nbdurable.notebook.compare.matrixhtml import matrix_html
 from nbdurable.notebook.showing import Twins, show
-from nbdurable.reprs import count, joined, money, one_line
+from nbdurable.reprs import count, joined, model_name, money, one_line
 from nbdurable.wire import dumps
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _row(
     names = dict.fromkeys(name for one in given for name in one)
     runs = [cell.run for cell in cells if cell.run is not None]
     return {
-        "labels": [_label(cells[0].axes.get(axis)) for axis in kept if axis != SAMPLE],
+        "labels": [_axis_label(axis, cells[0]) for axis in kept if axis != SAMPLE],
         "cells": [found.get(head) for head in heads],
         "agreement": agreement(groups.values()),
         "scores": {
@@ -224,6 +224,11 @@ def _mean(values: Iterable[Any], *, total: bool = False) -> float | None:
     if not known:
         return None
     return sum(known) if total else statistics.fmean(known)
+
+
+def _axis_label(axis: str, cell: Cell) -> str:
+    value = cell.axes.get(axis)
+    return model_name(value) if axis == "model" and isinstance(value, str) else _label(value)
 
 
 def _label(value: Json) -> str:

@@ -35,7 +35,7 @@ class Explored:
         self._place: dict[str, int] = {}  # by experiment id
         self._of_run: dict[str, int] = {}  # run id -> place, -1 for a run of none
         self._inputs: dict[str, int] = {}  # entries that are input of an experiment
-        self._cells: list[dict[str, tuple[bool, bool, float | None]]] = []  # done, failed, cost
+        self._cells: list[dict[str, tuple[str, float | None]]] = []  # outcome, cost
         self._elsewhere: list[set[str]] = []  # cells that run in other processes
         self._counter = 0
 
@@ -115,9 +115,8 @@ class Explored:
 
     def _ended(self, place: int, cell: str | None, outcome: str, cost: float | None) -> None:
         known = self._cells[place].get(cell or "")
-        if known is None or not known[0]:
-            is_done = outcome in FINISHED
-            self._cells[place][cell or ""] = (is_done, not is_done, cost)
+        if known is None or known[0] not in FINISHED:
+            self._cells[place][cell or ""] = (outcome, cost)
 
     # -- what it comes to ----------------------------------------------------------------------
 
@@ -142,13 +141,15 @@ class Explored:
         going = set(live)
         for place, facts in enumerate(self._facts):
             cells = self._cells[place].values()
-            costs = [cost for _, _, cost in cells if cost is not None]
-            done = sum(is_done for is_done, _, _ in cells)
+            costs = [cost for _, cost in cells if cost is not None]
+            done = sum(outcome in FINISHED for outcome, _ in cells)
+            cancelled = sum(outcome == "aborted" for outcome, _ in cells)
             is_on = place in going or self._elsewhere[place] or self._drives(facts["id"])
             now = {
                 **facts,
                 "done": done,
-                "failed": sum(failed for _, failed, _ in cells),
+                "failed": len(cells) - done - cancelled,
+                "cancelled": cancelled,
                 "cost_usd": sum(costs) if costs else None,
                 "state": "running" if is_on else "done" if done >= facts["runs"] else "stopped",
             }

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import duckdb
 
 from nbdurable.errors import StoreClosed, StoreError
-from nbdurable.stores.duckdb import faults, instances, place, schema
+from nbdurable.stores.duckdb import faults, instances, place, repair, schema
 from nbdurable.stores.duckdb.schema import ALIAS
 from nbdurable.stores.duckdb.spool import Spool
 from nbdurable.stores.duckdb.turns import Turns
@@ -65,6 +65,7 @@ class Lease:
         self.path = path
         self.read_only = read_only
         self.generation = 0
+        self.repairs: list[str] = []  # what was repaired, to be told once
         self.instance = 0
         self.witness = Witness(path)
         self._spool = spool
@@ -102,12 +103,14 @@ class Lease:
                 self._attach(self._timeout_s)
                 if not self.read_only and schema.is_empty(self._base):
                     schema.create(self._base, place.created_by())
-                schema.check_version(self._base, self.path)
+                version = schema.check_version(self._base, self.path)
+                if not self.read_only:
+                    schema.migrate(self._base, version)
                 self._rest()
-        except BaseException:
-            self._release(
-                is_last=not self._spool.others(afresh=True)
-            )  # no checkpoint: it stays as it is
+        except BaseException as exc:
+            self._release(is_last=not self._spool.others(afresh=True))  # without a checkpoint
+            if isinstance(exc, duckdb.Error):
+                raise faults.told(exc, self.path) from exc
             raise
 
     @contextlib.contextmanager
@@ -269,11 +272,18 @@ class Lease:
 
     def _attach_by(self, deadline: float) -> None:
         pause_s = _FIRST_RETRY_S
+        options = ", read_only" if self.read_only else ""
         while True:
             self._check_file()  # a missing one would be made
             began = time.monotonic()
             try:
-                place.attach_file(self._base, self.path, ", read_only" if self.read_only else "")
+                self.repairs += repair.attach(
+                    lambda: place.attach_file(self._base, self.path, options),
+                    self.path,
+                    deadline,
+                    is_first=self.generation == 0,
+                    read_only=self.read_only,
+                )
                 self._replayed_s += max(0.0, time.monotonic() - began - _BARE_ATTACH_S)
                 return
             except duckdb.Error as exc:

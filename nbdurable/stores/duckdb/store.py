@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -28,7 +29,9 @@ from nbdurable.stored import (
     StoredEntry,
 )
 from nbdurable.stores.beside import with_run
+from nbdurable.stores.duckdb.copying import back_up
 from nbdurable.stores.duckdb.core import Core, acquire, release
+from nbdurable.stores.duckdb.repair import RepairNotice
 from nbdurable.stores.duckdb.writer import Writer
 
 if TYPE_CHECKING:
@@ -80,6 +83,16 @@ class DuckDBStore:
         self._core = acquire(
             self._name, exclusive=exclusive, read_only=read_only, timeout_s=timeout_s
         )
+        self._tell_of_repairs()
+
+    def _tell_of_repairs(self) -> None:
+        repairs = self._core.lease.repairs
+        try:
+            while repairs:
+                warnings.warn(repairs.pop(0), RepairNotice, stacklevel=3)
+        except BaseException:
+            self.close()  # where warnings are errors
+            raise
 
     @property
     def name(self) -> str:
@@ -227,6 +240,23 @@ class DuckDBStore:
         Not of the `Store` protocol; see `nbdurable.stores.duckdb.query`.
         """
         return self._held().reader.read(work)
+
+    # -- copies --------------------------------------------------------------------------------
+
+    def backup(self, path: str | Path) -> Path:
+        """Copy the store to a new file while it is in use; return its path.
+
+        The copy holds everything stored before the call, in a file of its own without a log;
+        answers in flight are not in it.
+
+        Raises
+        ------
+        StoreError
+            There is a file already, or it cannot be written; this store is unharmed.
+        """
+        to = os.path.abspath(os.path.expanduser(os.fspath(path)))
+        self._held().reader.read(lambda cursor: back_up(cursor, self._name, to))
+        return Path(to)
 
     # -- answers in flight ---------------------------------------------------------------------
 

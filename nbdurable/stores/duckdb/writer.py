@@ -225,10 +225,9 @@ class Writer:
         return told
 
     def _is_stored(self, batch: Batch) -> bool:
-        table, column, key = batch.first()
-        query = f"select 1 from {ALIAS}.nbd.{table} where {column} = ? limit 1"
+        query, params = batch.witness()
         with self._lease.held() as cursor:
-            return bool(cursor.execute(query, [key]).fetchall())
+            return bool(cursor.execute(query, params).fetchall())
 
     def _checkpoint(self) -> None:
         generation = 0
