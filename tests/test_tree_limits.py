@@ -91,6 +91,18 @@ def test_half_a_character_in_a_stream_a_label_or_a_prompt_reaches_the_page(store
     chat.close()
 
 
+# B33
+def test_a_rating_beyond_what_a_browser_counts_reaches_the_page_as_text(store: Store) -> None:
+    chat = nb.open("s", store=store, model=ScriptedModel("x"))
+    chat.append(nb.user("Q"))
+    chat.rate(1, 2**60, name="big")
+    with Page(chat) as page:
+        (rating,) = page.settled()["marks"]["1"]["ratings"]
+    chat.close()
+
+    assert rating == {"name": "big", "score": str(2**60), "by": None}
+
+
 # B69
 def test_no_secret_reaches_state_traits_repr_messages_or_errors(
     store: Store, caplog: pytest.LogCaptureFixture

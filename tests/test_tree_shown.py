@@ -141,6 +141,31 @@ def test_the_twin_shows_what_was_stored_since(notebook: Notebook) -> None:
         seen += [got for got in [notebook.message()] if got is not None]
 
 
+# case 42
+def test_a_tree_shown_in_three_cells_has_three_twins_that_say_the_same(notebook: Notebook) -> None:
+    notebook.run("tree = chat.widget()")
+    uid = notebook.printed("print(tree.uid)")
+    for cell in ("first", "second", "third"):
+        notebook.run("tree", cell)
+    notebook.run("tree", "second")  # again: what it showed before is gone
+    seen = notebook.run("chat.run('Asked for all three', show=None); None")
+    ends_at = time.monotonic() + DEADLINE_S
+
+    def updated() -> set[str]:
+        return {
+            m["content"]["transient"]["display_id"]
+            for m in seen
+            if _is_update(m, "Asked for all three") and uid in m["content"]["data"]["text/html"]
+        }
+
+    while len(updated()) < 3:
+        assert time.monotonic() < ends_at
+        seen += [got for got in [notebook.message()] if got is not None]
+    notebook.run("tree.close()")
+
+    assert len(updated()) == 3
+
+
 def _is_update(message: dict[str, Any], text: str) -> bool:
     if message["msg_type"] != "update_display_data":
         return False

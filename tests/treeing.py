@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 import nbdurable as nb
+from nbdurable.notebook.bridge import browser_safe
 from nbdurable.notebook.tree import SessionTree
 
 TIMEOUT_S = 20.0
@@ -134,7 +135,8 @@ class Page:
 
 def comparable(state: Body) -> Body:
     """Return a state without the previews, of which a page may know more than it was asked."""
-    return {name: value for name, value in state.items() if name != "previews"}
+    known: Body = browser_safe(state)
+    return {name: value for name, value in known.items() if name != "previews"}
 
 
 def apply(state: Body, op: Body) -> None:

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { scoreText } from "../../nbdurable/notebook/js/figures.js";
 import test from "node:test";
 import { faceOfEntry, faceOfExperiment, faceOfRun, tailOf } from "../../nbdurable/notebook/js/tree/faces.js";
 import { countOf, durationText, modelText, tokensText, unmarked, usdText } from "../../nbdurable/notebook/js/figures.js";
@@ -134,4 +135,10 @@ test("a preview is read without the marks of Markdown", () => {
 
 test("a model's name stands without its provider", () => {
   assert.deepEqual(["openai/gpt-5-mini", "local", "a/b/c", "odd/", null].map(modelText), ["gpt-5-mini", "local", "c", "odd/", ""]);
+});
+
+test("a score beyond what a number holds, which crosses as text, is shown", () => {
+  assert.equal(scoreText("1152921504606846976"), "★ 1152920000000000000");
+  assert.equal(scoreText(0.5), "★ 0.5");
+  assert.equal(scoreText(false), "no");
 });

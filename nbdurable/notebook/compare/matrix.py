@@ -20,7 +20,7 @@ from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.compare.columns import columns_of
 from nbdurable.notebook.compare.comparing import Body, Compared, Comparing
 from nbdurable.notebook.compare.matrixhtml import matrix_html
-from nbdurable.notebook.showing import Twin, show
+from nbdurable.notebook.showing import Twins, show
 from nbdurable.reprs import count, joined, model_name, money, one_line
 from nbdurable.wire import dumps
 
@@ -76,7 +76,7 @@ class MatrixWidget(Bridge):
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._shown = Compared()
-        self._twin: Twin | None = None
+        self._twins = Twins()
         super().__init__()
 
     def __repr__(self) -> str:
@@ -88,12 +88,12 @@ class MatrixWidget(Bridge):
 
     def show(self) -> None:
         """Show it in the running cell, after its static form."""
-        self._twin = show(self, lambda: matrix_html(matrix_body(self._experiment)))
+        self._twins.add(show(self, lambda: matrix_html(matrix_body(self._experiment))))
 
     def _look(self) -> Body:
         body = matrix_body(self._experiment)
-        if not body["running"] and self._twin is not None:
-            self._twin.changed()
+        if not body["running"]:
+            self._twins.changed()
         return body
 
     def _compare_cells(self, cells: Sequence[int]) -> Body:
@@ -102,8 +102,8 @@ class MatrixWidget(Bridge):
 
     def _compared(self, id: str, **choices: Any) -> Body:
         body = self._shown.deed(id, **choices)
-        if "prefer" in choices and self._twin is not None:
-            self._twin.changed()
+        if "prefer" in choices:
+            self._twins.changed()
         return body
 
 

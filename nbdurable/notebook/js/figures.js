@@ -24,10 +24,10 @@ export function durationText(value) {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** @param {number | boolean} score */
+/** @param {number | boolean | string} score a whole number beyond 2^53 crosses as text */
 export function scoreText(score) {
   if (typeof score === "boolean") return score ? "yes" : "no";
-  return `★ ${Number(score.toPrecision(6))}`;
+  return `★ ${Number(Number(score).toPrecision(6))}`;
 }
 
 /** @param {number} count @param {string} one @param {string} [many] */

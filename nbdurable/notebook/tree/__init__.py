@@ -13,7 +13,7 @@ from nbdurable.errors import shown
 from nbdurable.notebook.assets import css, esm
 from nbdurable.notebook.bridge import Bridge, Op, Refused, called
 from nbdurable.notebook.compare.comparing import Compared, Comparing
-from nbdurable.notebook.showing import Twin, show
+from nbdurable.notebook.showing import Twins, show
 from nbdurable.notebook.static import image_html
 from nbdurable.notebook.tree.actions import Actions
 from nbdurable.notebook.tree.feed import Feed
@@ -44,7 +44,7 @@ class SessionTree(Bridge):
 
     def __init__(self, session: Session) -> None:
         super().__init__()
-        self.twin: Twin | None = None
+        self.twins = Twins()
         self.session = session
         self.feed = Feed(session, self)
         self._actions = Actions(session)
@@ -79,15 +79,15 @@ class SessionTree(Bridge):
     def put(self, op: Op) -> None:
         """Send a change to all views; what is stored shows in the static form too."""
         super().put(op)
-        if self.twin is not None and op["op"] in _STORED:
-            self.twin.changed()
+        if op["op"] in _STORED:
+            self.twins.changed()
 
     def html(self) -> str:
         """Return the tree as HTML without script, of bounded size."""
         return image_html(self.session.image, self.session.leaf.id)
 
     def _ipython_display_(self) -> None:
-        self.twin = show(self, self.html)
+        self.twins.add(show(self, self.html))
 
     def close(self) -> None:
         """Let go of the views and of the session; idempotent."""
