@@ -32,7 +32,8 @@ def connect(store: Store | str | os.PathLike[str]) -> Library:
     Parameters
     ----------
     store : Store or path
-        A store, or the path of a file; sessions of this process that hold it share it.
+        A store, the path of a file, or a ``postgresql://`` address; sessions of this process that
+        hold it share it.
 
     Raises
     ------
@@ -46,7 +47,7 @@ def connect(store: Store | str | os.PathLike[str]) -> Library:
                 f"store file {shown(where)} does not exist; give the path of one, "
                 "or make it with open()"
             )
-    return Library(open_store(store))
+    return Library(open_store(store, for_reading=True))
 
 
 class Library:

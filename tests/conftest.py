@@ -12,6 +12,8 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from postgres_server import Server
+
     from nbdurable.models.scripted import ScriptedModel
     from nbdurable.stores.base import Store
     from nbdurable.testing import FakeOpenAI
@@ -56,6 +58,7 @@ def clean_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 
 @pytest.fixture
@@ -77,6 +80,16 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         opened = DuckDBStore(tmp_path / "store.duckdb")
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server of these tests alone; see the module of the same name."""
+    from postgres_server import Server
+
+    server = Server()
+    yield server
+    server.remove()
 
 
 @pytest.fixture
