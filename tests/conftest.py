@@ -66,7 +66,7 @@ def clock() -> FrozenClock:
     return FrozenClock()
 
 
-@pytest.fixture(params=["memory", "duckdb"])
+@pytest.fixture(params=["memory", "duckdb", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """One test, each store: everything promised holds for all of them (B59)."""
     opened: Store
@@ -74,6 +74,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         from nbdurable.stores.memory import MemoryStore
 
         opened = MemoryStore()
+    elif request.param == "postgres":
+        from nbdurable.stores.postgres import PostgresStore
+
+        opened = PostgresStore(request.getfixturevalue("postgres").emptied())
     else:
         from nbdurable.stores.duckdb import DuckDBStore
 

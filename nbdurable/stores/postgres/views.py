@@ -3,7 +3,9 @@
 They have the names, columns and rows of the views in a DuckDB store (`stores.duckdb.views`), so
 that frames and most questions read alike. Functions with DuckDB's names are there for the same
 reason: ``epoch_us``, ``make_timestamptz``, ``contains``. A NUL in a text comes as U+FDD0 here,
-since PostgreSQL's text cannot hold it; the package turns it back.
+since PostgreSQL's text cannot hold it; the package turns it back. Rows of ``entries`` and
+``messages`` come in no order, as sorting them in the view would keep an index from being used in
+a join: a query gives its own ``order by seq``.
 """
 
 from __future__ import annotations
@@ -183,7 +185,8 @@ VIEWS: dict[str, str] = {
     "tool_results": f"""
         select {_HEADER}, block->>'call_id' as call_id, block->>'name' as name,
             coalesce(block->>'is_error', 'false') = 'true' as is_error,
-            nbd.texts_in(block->'content') as text,
+            case when coalesce(json_typeof(block->'content'), 'array') = 'array'
+                then nbd.texts_in(block->'content') end as text,
             {_made_at("e.created_at")} as created_at
         from {_blocks_of("tool_result")}
     """,
