@@ -50,6 +50,7 @@ _HOME = {
     "image": "inputs",
     "load": "formats",
     "load_ipython_extension": "notebook.magics",
+    "unload_ipython_extension": "notebook.magics",
     "meta": "inputs",
     "open": "opening",
     "text": "inputs",

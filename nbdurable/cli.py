@@ -10,6 +10,7 @@ import argparse
 import difflib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +22,16 @@ from nbdurable.outline import position
 from nbdurable.reprs import count, joined, model_name, money, one_line
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from rich.console import Console
 
+    from nbdurable.formats.report import ImportReport
+    from nbdurable.loaded import Loaded
     from nbdurable.stored import SessionSummary
     from nbdurable.stores.base import Store
+
+    _Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 DEFAULT_STORE = "nbdurable.duckdb"
 
@@ -38,9 +45,13 @@ examples:
   nbdurable show chats.duckdb support-42
   nbdurable export support-42 talk.jsonl  a session as text, without loss
   nbdurable import talk.jsonl --store other.duckdb
+  nbdurable import chatgpt-export.zip     conversations of other programs, as trees
+  nbdurable copy a.duckdb b.duckdb        what b.duckdb lacks of a.duckdb
+  nbdurable check chats.duckdb            whether all that was stored is there and hangs together
+  nbdurable backup chats.duckdb copy.duckdb
 
 STORE is a file; without it $NBDURABLE_STORE, else nbdurable.duckdb in this folder.
-exit codes: 0 done, 1 it could not be done, 2 wrong arguments, 130 interrupted.
+exit codes: 0 done, 1 it could not be done or is damaged, 2 wrong arguments, 130 interrupted.
 """
 
 
@@ -80,17 +91,20 @@ def _parser() -> argparse.ArgumentParser:
     tree.add_argument("--ids", action="store_true", help="add the id of each entry")
     tree.set_defaults(command=_show)
 
-    export = commands.add_parser("export", help="write a session to a file, without loss")
-    export.add_argument("session", metavar="SESSION", help="the session's id")
-    export.add_argument("file", metavar="FILE", help="a .jsonl; an earlier export is replaced")
-    export.add_argument("--store", metavar="STORE", help="the store's file")
-    export.add_argument("--format", metavar="FORMAT", help="by default what FILE's suffix says")
-    export.set_defaults(command=_export)
+    _add_files(commands)
 
-    load = commands.add_parser("import", help="add the sessions of an exported file to a store")
-    load.add_argument("file", metavar="FILE", help="a .jsonl that was exported")
-    load.add_argument("--store", metavar="STORE", help="the store's file, made when missing")
-    load.set_defaults(command=_import)
+    check = commands.add_parser("check", help="look for damage in a store; changes nothing")
+    check.add_argument("file", nargs="?", metavar="FILE", help="the store's file")
+    check.set_defaults(command=_check)
+
+    repair = commands.add_parser("repair", help="mend a store that a crash damaged")
+    repair.add_argument("file", nargs="?", metavar="FILE", help="the store's file")
+    repair.set_defaults(command=_repair)
+
+    backup = commands.add_parser("backup", help="copy a store while it is in use")
+    backup.add_argument("file", metavar="FILE", help="the store's file")
+    backup.add_argument("to", metavar="TO", help="the copy, a new file")
+    backup.set_defaults(command=_backup)
 
     local = commands.add_parser("local", help='the model that runs here, model="local"')
     verbs = local.add_subparsers(required=True, metavar="COMMAND")
@@ -102,6 +116,42 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--keep", action="store_true", help="keep the temporary file")
     demo.set_defaults(command=_demo)
     return parser
+
+
+def _add_files(commands: _Commands) -> None:
+    """Add the commands that take sessions out of a store or into one."""
+    export = commands.add_parser("export", help="write a session to a file")
+    export.add_argument("session", metavar="SESSION", help="the session's id")
+    export.add_argument(
+        "file",
+        metavar="FILE",
+        help=".jsonl (without loss), .md, .html, .json or .parquet; an earlier one is replaced",
+    )
+    export.add_argument("--at", metavar="ENTRY", help="only the path to this entry: id or number")
+    export.add_argument("--store", metavar="STORE", help="the store's file")
+    export.add_argument("--format", metavar="FORMAT", help="by default what FILE's suffix says")
+    export.set_defaults(command=_export)
+
+    load = commands.add_parser("import", help="add the sessions of exported files to a store")
+    load.add_argument("file", metavar="FILE", nargs="+", help="files, a folder or a .zip")
+    load.add_argument("--store", metavar="STORE", help="the store's file, made when missing")
+    load.add_argument("--format", metavar="FORMAT", help="by default what the file looks like")
+    load.add_argument(
+        "--hidden",
+        choices=("meta", "skip"),
+        default="meta",
+        help="what the source does not show: keep it out of sight, or leave it out",
+    )
+    load.set_defaults(command=_import)
+
+    copy = commands.add_parser("copy", help="copy the sessions of a store to another")
+    copy.add_argument("source", metavar="A", help="a store's file, or a .jsonl")
+    copy.add_argument("target", metavar="B", help="likewise, made when missing")
+    copy.add_argument("--prefix", metavar="P", default="", help="before the ids of the copies")
+    copy.add_argument(
+        "--session", metavar="SESSION", action="append", help="only this one; may come again"
+    )
+    copy.set_defaults(command=_copy)
 
 
 # -- commands ----------------------------------------------------------------------------------
@@ -159,7 +209,8 @@ def _export(arguments: argparse.Namespace) -> int:
         _check_session(store, arguments.session)
         image = load(store, arguments.session)
         try:
-            path = export(image, arguments.file, arguments.format)
+            leaf_id = _entry_id(image, arguments.at)
+            path = export(image, arguments.file, arguments.format, leaf_id=leaf_id)
         finally:
             unload(image, store)
     finally:
@@ -168,12 +219,79 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _entry_id(image: Loaded, given: str | None) -> str | None:
+    if given is None:
+        return None
+    found = image.id_of(int(given)) if given.isdecimal() else given
+    return image.stored(found or given).id
+
+
 def _import(arguments: argparse.Namespace) -> int:
     from nbdurable.formats import load
 
-    report = load(arguments.file, store=arguments.store)
+    report = load(
+        arguments.file,
+        store=arguments.store,
+        format=arguments.format,
+        hidden=arguments.hidden,
+    )
+    return _reported(report)
+
+
+def _copy(arguments: argparse.Namespace) -> int:
+    from nbdurable.formats.copying import copy
+
+    report = copy(
+        arguments.source,
+        arguments.target,
+        prefix=arguments.prefix,
+        session_ids=arguments.session,
+    )
+    return _reported(report)
+
+
+def _reported(report: ImportReport) -> int:
     print(report)
     return 1 if any(session.outcome == "refused" for session in report.sessions) else 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from nbdurable.stores.duckdb.checking import check
+
+    report = check(_existing_path(arguments.file))
+    for finding in report.findings:
+        print(f"{'damage' if finding.is_damage else 'note'}: {one_line(str(finding), 1_000)}")
+    rows = ", ".join(f"{name} {number:,}" for name, number in report.counts.items() if number)
+    verdict = "is sound" if report.is_sound else "is damaged"
+    print(f"{one_line(report.path, 1_000)} {verdict}{f': {rows}' if rows else ''}")
+    return 0 if report.is_sound else 1
+
+
+def _repair(arguments: argparse.Namespace) -> int:
+    from nbdurable.stores.duckdb import DuckDBStore
+    from nbdurable.stores.duckdb.repair import RepairNotice
+
+    path = _existing_path(arguments.file)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", RepairNotice)
+        DuckDBStore(path).close()
+    for warning in told:
+        print(one_line(str(warning.message), 1_000))
+    if not told:
+        print(f"{one_line(path, 1_000)} has no damage that can be mended; see nbdurable check")
+    return 0
+
+
+def _backup(arguments: argparse.Namespace) -> int:
+    from nbdurable.stores.duckdb import DuckDBStore
+
+    store = DuckDBStore(_existing_path(arguments.file))
+    try:
+        path = store.backup(arguments.to)
+    finally:
+        store.close()
+    print(f"{one_line(store.name, 1_000)} is copied to {one_line(str(path), 1_000)}")
+    return 0
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
@@ -195,15 +313,19 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def _existing_store(given: str | None) -> Store:
     """Open the store, which must be there: looking never creates one."""
+    from nbdurable.stores import open_store
+
+    return open_store(_existing_path(given))
+
+
+def _existing_path(given: str | None) -> str:
     path = given or os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
     is_file = "://" not in path
     if is_file and not Path(path).exists():
         raise StoreError(
             f"store {shown(path)} is not there; give the path of a store, or set NBDURABLE_STORE"
         )
-    from nbdurable.stores import open_store
-
-    return open_store(path)
+    return path
 
 
 def _check_session(store: Store, session_id: str) -> None:

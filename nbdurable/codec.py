@@ -274,7 +274,8 @@ def _glimpse(block: Block) -> str:
 
 def one_line(text: str, limit: int = PREVIEW_CHARS) -> str:
     """Return `text` with white space folded and control characters dropped, cut to `limit`."""
-    words = " ".join(text[: 8 * limit].split())
-    plain = "".join(char for char in words if char.isprintable() or char in "\u200d\ufe0f")
+    words = plain = " ".join(text[: 8 * limit].split())
+    if not words.isprintable():
+        plain = "".join(char for char in words if char.isprintable() or char in "\u200d\ufe0f")
     plain = clean(plain) or ""
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"

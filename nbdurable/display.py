@@ -44,7 +44,7 @@ def make_display(show: Show, cancel: Callable[[], None] | None = None) -> Displa
     if show not in ("stream", "line"):
         raise ValueError(f"show {shown(show)} is not known; give 'stream', 'line' or None")
     if in_kernel():
-        from nbdurable.notebook.live import CellDisplay  # the only floor above that is shown on
+        from nbdurable.notebook.run.live import CellDisplay  # the only floor above that is shown on
 
         return CellDisplay(show, cancel=cancel)
     if sys.stdout is not None and sys.stdout.isatty():

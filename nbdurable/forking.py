@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nbdurable.annotations import with_ids
@@ -36,7 +37,7 @@ def fork(image: Loaded, session_id: str, leaf_id: str | None) -> SessionRecord:
             id=fresh[entry.id],
             session_id=session_id,
             parent_id=None if parent is None else fresh[parent],
-            payload=_remapped(entry, fresh),
+            payload=remapped(entry, fresh),
             moves_leaf=True,
             seq=0,
             n=0,
@@ -65,13 +66,14 @@ def _said_of(image: Loaded, session_id: str, fresh: dict[str, str]) -> tuple[Ann
     )
 
 
-def _remapped(entry: StoredEntry, fresh: dict[str, str]) -> str:
+def remapped(entry: StoredEntry, fresh: Mapping[str, str]) -> str:
+    """Return an entry's payload with `fresh` ids in place of those of other entries."""
     if entry.kind != "compaction":
         return entry.payload
     try:
         wire = json.loads(entry.payload)
         kept = wire["first_kept_id"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return entry.payload  # of a newer version: opaque to us
     if kept is None:
         return entry.payload

@@ -5,6 +5,7 @@ Ids only look ordered; order is always ``seq`` (B4).
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
@@ -41,6 +42,23 @@ def as_us(when: datetime) -> int:
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
+def derived_id(at_us: int, *parts: str) -> str:
+    """Return UUIDv8 text that is always the same for the same instant and parts.
+
+    Like UUIDv7 it begins with milliseconds; the rest is a hash of `parts`.
+    """
+    told = "\0".join(f"{len(part)}:{part}" for part in parts)
+    tail = hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()
+    return _uuid(at_us // 1000, 8, int.from_bytes(tail[:2], "big") & 0xFFF, tail[2:10])
+
+
+def _uuid(ms: int, version: int, count: int, tail: bytes) -> str:
+    rest = int.from_bytes(tail, "big") & (1 << 62) - 1
+    bits = (ms & (1 << 48) - 1) << 80 | version << 76 | count << 64 | 2 << 62 | rest
+    text = f"{bits:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
 class IdMaker:
     """Make UUIDv7 text, strictly increasing within one maker; safe from many threads.
 
@@ -63,7 +81,4 @@ class IdMaker:
                 if count > 0xFFF:
                     ms, count = ms + 1, 0
             self._last = (ms, count)
-        tail = int.from_bytes(os.urandom(8), "big") & (1 << 62) - 1
-        bits = (ms & (1 << 48) - 1) << 80 | 7 << 76 | count << 64 | 2 << 62 | tail
-        text = f"{bits:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        return _uuid(ms, 7, count, os.urandom(8))

@@ -6,7 +6,6 @@ object over any store, that only reads.
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
@@ -33,7 +32,7 @@ def connect(store: Store | str | os.PathLike[str]) -> Library:
     ----------
     store : Store or path
         A store, the path of a file, or a ``postgresql://`` address; sessions of this process that
-        hold it share it.
+        hold it share it. A file that cannot be written is read all the same.
 
     Raises
     ------
@@ -185,9 +184,12 @@ class Library:
         return spend_figure(self.spend(by), by)
 
     def export(
-        self, path: str | os.PathLike[str], redact: Callable[[str], str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        redact: Callable[[str], str] | None = None,
+        format: str | None = None,
     ) -> Path:
-        """Write all sessions to one ``.jsonl`` file, which is replaced as a whole; return its path.
+        """Write all sessions to one file, which is replaced as a whole; return its path.
 
         Parameters
         ----------
@@ -195,6 +197,9 @@ class Library:
             The file. One that is there must be empty or of this format; `nb.load` imports it.
         redact : callable, optional
             Takes each text that somebody said and returns what stands in its place.
+        format : str, optional
+            ``"jsonl"``, a recording without loss; ``"finetune"``, an example for each branch; or
+            ``"parquet"``, a row for each entry. By default the suffix says it, else a recording.
 
         Raises
         ------
@@ -203,7 +208,7 @@ class Library:
         """
         from nbdurable.formats import export_store
 
-        return export_store(self._held(), path, redact=redact)
+        return export_store(self._held(), path, format, redact=redact)
 
     # -- the hold ------------------------------------------------------------------------------
 
@@ -235,5 +240,11 @@ class Library:
         return f"<Library {self._name}, {len(self._store.list_sessions())} sessions>"
 
     def _repr_html_(self) -> str:
-        table = "" if self._store is None else self.sessions().to_html(max_rows=20, index=False)
-        return f"<p>{html.escape(repr(self))}</p>{table}"
+        from nbdurable.notebook.sessions import library_html
+
+        return library_html(self)
+
+    def _ipython_display_(self) -> None:
+        from nbdurable.notebook.sessions import show_library
+
+        show_library(self)

@@ -241,15 +241,23 @@ def _tell_of_loss(store: Store, replay: bool | str) -> None:
 
 
 def _default_model(image: Loaded) -> str:
-    """Return the model of the last run on the path, and say so; a summary's does not count (B2)."""
+    """Return the model of the last run on the path, and say so (B2)."""
+    name = recorded_model(image)
+    if name is None:
+        return DEFAULT_MODEL
+    warnings.warn(
+        f"session {shown(image.session_id)} goes on with model {name!r}, "
+        "that of its last run; give model= for another",
+        stacklevel=5,
+    )
+    return name
+
+
+def recorded_model(image: Loaded) -> str | None:
+    """Return the model of the last run on the path to the position; a summary's does not count."""
     path = image.tree.path(image.position) if image.position else []
     for run_id in dict.fromkeys(entry.run_id for entry in reversed(path)):
         for record, _ in find_runs(image, run_id):
             if record.model and record.kind != "compact":
-                warnings.warn(
-                    f"session {shown(image.session_id)} goes on with model {record.model!r}, "
-                    "that of its last run; give model= for another",
-                    stacklevel=5,
-                )
                 return record.model
-    return DEFAULT_MODEL
+    return None

@@ -320,9 +320,9 @@ class Session(Exploring, Annotating):
         path : path
             The file. One that is there must be empty or of the same format.
         format : str, optional
-            A format's name; by default the suffix says it. ``"jsonl"`` holds a session without
-            loss: `nb.load` imports it, `nb.open` takes it for a store. ``"dpo"`` holds pairs of
-            a better and a worse answer, from `prefer` and `rate`, in OpenAI's form.
+            By default the suffix says it. ``"jsonl"`` is without loss: `nb.load` imports it,
+            `nb.open` takes it for a store. To read: ``"markdown" "html"``; as rows: ``"parquet"``;
+            for others: ``"openai" "pi"``; to tune on: ``"finetune"``, and pairs: ``"dpo"``.
         at : reference, optional
             Write only the path to this entry, with what belongs to it; by default all.
         redact : callable, optional

@@ -163,7 +163,7 @@ def _then(handle: Asking, run: Run, *input: object, **options: Any) -> Run:
 
 
 def _bundle(run: Run) -> Mapping[str, str]:
-    from nbdurable.notebook.live import run_bundle
+    from nbdurable.notebook.run.live import run_bundle
 
     return run_bundle(run)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,3 +112,27 @@ def fake() -> Iterator[FakeOpenAI]:
 
     with FakeOpenAI() as server:
         yield server
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 12 MB, where the tests may make one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("mount is not installed")
+    if done.returncode:
+        pytest.skip("a small disk needs root")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.fixture
+def folder_in_memory() -> Iterator[Path]:
+    """A folder in memory: a kill leaves to the system all that was written, on any disk."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as made:
+        yield Path(made)

@@ -28,12 +28,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "exploring session",
         "opening",
         "explore frames library formats pictures",
-        "notebook.tree notebook.feed notebook.actions notebook.detail notebook.sessions "
-        "notebook.entrycolumns notebook.following notebook.explored notebook.calls notebook.marked "
-        "notebook.poller notebook.looking "
-        "notebook.compare notebook.comparing notebook.columns notebook.facts notebook.matrix "
-        "notebook.showing notebook.magics "
-        "testing",
+        "notebook.tree notebook.compare notebook.sessions notebook.showing notebook.magics testing",
         ".",
         "demo",
         "cli __main__",
@@ -46,7 +41,7 @@ SESSION_REACHES = frozenset(
 )
 
 # What shows itself in a notebook, from below, inside methods.
-SHOWN_BY = {"library": "notebook.sessions", "explore.experiment": "notebook.matrix"}
+SHOWN_BY = {"library": "notebook.sessions", "explore.experiment": "notebook.compare.matrix"}
 
 # Where alone each heavy library may be imported, outside type-checking blocks.
 HOMES: dict[str, tuple[str, ...]] = {

@@ -10,7 +10,7 @@ from html_reader import FRAME_TAGS, TRAPS, Reader
 from widget_page import Page
 
 import nbdurable as nb
-from nbdurable.notebook.contrast import MAX_BYTES
+from nbdurable.notebook.compare.contrast import MAX_BYTES
 from nbdurable.stores.base import Store
 from nbdurable.stores.memory import MemoryStore
 
@@ -157,3 +157,18 @@ class TestErrors:
     def test_a_base_that_is_not_there_is_refused(self, store: Store) -> None:
         with pytest.raises(nb.errors.RunError, match="column 7 is not in this comparison"):
             nb.compare(*answers(store).runs, base=7)
+
+
+class TestInTheTree:
+    def test_entries_are_compared_and_preferred_inside_the_tree(self, store: Store) -> None:
+        made = answers(store)
+        widget = made.chat.widget()
+        page = Page(widget)
+
+        body = page.ask("compare", ns=[4, 5, 6])
+        voted = page.act("compared", id=body["id"], prefer=2)
+
+        assert [column["name"] for column in body["columns"]] == ["#4", "#5", "#6"]
+        assert voted["columns"][1]["badges"] == ["preferred"]
+        assert made.chat.annotations()[0].target_id == made.chat[5].id
+        widget.close()

@@ -13,8 +13,8 @@ import nbdurable as nb
 from nbdurable.errors import EntryNotFound, RunError
 from nbdurable.handle import close_all
 from nbdurable.models.scripted import calls
-from nbdurable.notebook.columns import MAX_COLUMNS, columns_of
-from nbdurable.notebook.comparing import SHOWN_CHARS, Comparing
+from nbdurable.notebook.compare.columns import MAX_COLUMNS, columns_of
+from nbdurable.notebook.compare.comparing import SHOWN_CHARS, Comparing
 from nbdurable.stores.base import Store
 from nbdurable.stores.memory import MemoryStore
 

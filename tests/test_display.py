@@ -13,7 +13,7 @@ import pytest
 from html_reader import Reader
 
 from nbdurable.display import make_display
-from nbdurable.notebook.live import cell_output
+from nbdurable.notebook.run.live import cell_output
 
 SHOWN = """
 import sys

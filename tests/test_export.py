@@ -139,7 +139,7 @@ def test_a_format_goes_by_name_or_by_suffix(chat: nb.Session) -> None:
     assert Path("a.txt").read_bytes() == chat.export("B.JSONL").read_bytes()
 
 
-@pytest.mark.parametrize(("name", "format"), [("a.parquet", None), ("a.jsonl", "dpoo")])
+@pytest.mark.parametrize(("name", "format"), [("a.docx", None), ("a.jsonl", "dpoo")])
 def test_an_unknown_format_is_refused_with_those_that_are_known(
     chat: nb.Session, name: str, format: str | None
 ) -> None:

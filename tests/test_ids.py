@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbdurable.ids import IdMaker, as_datetime, as_us, now_us
+from nbdurable.ids import IdMaker, as_datetime, as_us, derived_id, now_us
 
 
 def test_an_id_is_a_uuid_of_version_7() -> None:
@@ -89,3 +89,20 @@ def test_equal_instants_of_two_zones_give_the_same_microseconds() -> None:
 def test_a_naive_datetime_is_refused() -> None:
     with pytest.raises(ValueError, match="has no time zone; add one, such as"):
         as_us(datetime(2026, 1, 1))
+
+
+# B2
+def test_a_derived_id_is_the_same_for_the_same_parts_and_sorts_by_time() -> None:
+    ids = [derived_id(at, "chatgpt", "s", "a1") for at in (0, 1_750_000_000_000_000)]
+
+    assert ids == [derived_id(at, "chatgpt", "s", "a1") for at in (0, 1_750_000_000_000_000)]
+    assert ids == sorted(ids)
+    assert {uuid.UUID(id).version for id in ids} == {8}
+    assert {uuid.UUID(id).variant for id in ids} == {uuid.RFC_4122}
+
+
+# B60
+def test_derived_ids_tell_parts_apart_wherever_they_are_cut() -> None:
+    parts = [("ab", "c"), ("a", "bc"), ("abc",), ("ab", "c", ""), ("ab\0", "c"), ("\ud83d",)]
+
+    assert len({derived_id(0, *of) for of in parts}) == len(parts)

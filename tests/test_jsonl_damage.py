@@ -137,7 +137,7 @@ def test_a_file_of_something_else_is_refused(data: bytes) -> None:
     text = outcome(data)
 
     assert text is not None
-    assert "is of no format that is known ('jsonl'); give a file that Session.export()" in text
+    assert "is of no format that is known (chatgpt, claude, jsonl" in text
 
 
 def _with_line(
@@ -213,8 +213,8 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 
 # B63
-def test_a_folder_is_named() -> None:
-    with pytest.raises(StoreError, match=r"file '\.' is a folder; give the path"):
+def test_a_folder_with_nothing_to_import_is_named() -> None:
+    with pytest.raises(StoreError, match=r"'\.' holds no \.json or \.jsonl file; give the path"):
         nb.load(".", store=":memory:")
 
 

@@ -229,7 +229,7 @@ def test_nothing_is_imported_to_a_recording(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(ImportFormatError, match=r"format 'x' is of no import .* one of 'jsonl'"):
+    with pytest.raises(ImportFormatError, match=r"format 'x' is of no import .* 'jsonl'"):
         nb.load("a.jsonl", store=":memory:", format="x")
 
 
@@ -313,10 +313,10 @@ def test_a_report_as_a_frame_has_a_row_per_session_and_per_other_oddity() -> Non
     frame = ImportReport(path="a", format="jsonl", store="b", sessions=sessions, oddities=odd).df()
 
     assert frame.astype(object).where(frame.notna(), None).values.tolist() == [
-        ["a", "added", 0, 1, None, None],
-        ["b", "added", 1, 1, 7, "first"],
-        ["b", None, None, None, None, "second"],
-        [None, None, None, None, 9, "of no session"],
+        ["a", "added", 0, 1, 0, 0, None, None, None, None],
+        ["b", "added", 1, 1, 0, 0, None, 7, None, "first"],
+        ["b", None, None, None, None, None, None, None, None, "second"],
+        [None, None, None, None, None, None, None, 9, None, "of no session"],
     ]
     empty = ImportReport(path="a", format="jsonl", store="b").df()
     assert list(empty.dtypes) == list(frame.dtypes) and len(empty) == 0

@@ -22,9 +22,9 @@ from nbdurable.blocks import (
 from nbdurable.entries import MessageEntry
 from nbdurable.errors import ModelError
 from nbdurable.events import Event
-from nbdurable.notebook.live import INTERVAL_S, CellDisplay, run_bundle
 from nbdurable.notebook.page import page, stylesheet
-from nbdurable.notebook.picture import LIVE_CHARS, Tail
+from nbdurable.notebook.run.live import INTERVAL_S, CellDisplay, run_bundle
+from nbdurable.notebook.run.picture import LIVE_CHARS, Tail
 
 
 class Cell:

@@ -10,8 +10,8 @@ from html_reader import TRAPS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbdurable.notebook.inline import link_html
 from nbdurable.notebook.markdown import TAGS, to_html
+from nbdurable.notebook.markdown.inline import link_html
 from nbdurable.reprs import visible
 
 ATTRIBUTES = {

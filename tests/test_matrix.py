@@ -10,8 +10,8 @@ from widget_page import Page
 import nbdurable as nb
 from nbdurable.models.base import ModelRequest
 from nbdurable.models.scripted import ScriptedModel
-from nbdurable.notebook import matrixhtml
-from nbdurable.notebook.matrix import agreement, matrix_body
+from nbdurable.notebook.compare import matrixhtml
+from nbdurable.notebook.compare.matrix import agreement, matrix_body
 from nbdurable.stores.base import Store
 from nbdurable.stores.memory import MemoryStore
 

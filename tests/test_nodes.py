@@ -10,7 +10,7 @@ from html_reader import TRAPS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbdurable.notebook.nodes import (
+from nbdurable.notebook.markdown.nodes import (
     ALLOWED_ATTRIBUTES,
     ALLOWED_TAGS,
     Nodes,

@@ -11,10 +11,10 @@ import pytest
 from nbdurable.notebook import assets
 
 JS_TESTS = Path(__file__).with_name("js")
-MODULES = sorted(assets.JS.glob("*.js"))
+MODULES = sorted(assets.JS.rglob("*.js"))
 MARKUP = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser"
-    r"|\beval\b|new Function|srcdoc|fetch\(|XMLHttpRequest|WebSocket|import\((?!\"\./)"
+    r"|\beval\b|new Function|srcdoc|fetch\(|XMLHttpRequest|WebSocket|import\((?!\"\.{1,2}/)"
 )
 
 

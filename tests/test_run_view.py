@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nbdurable.events import Event
-from nbdurable.notebook.live import STOP_AFTER_S, CellDisplay
-from nbdurable.notebook.runview import RunView
+from nbdurable.notebook.run.live import STOP_AFTER_S, CellDisplay
+from nbdurable.notebook.run.view import RunView
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 

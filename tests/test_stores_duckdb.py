@@ -239,27 +239,12 @@ def test_a_stored_row_is_not_written_again_after_an_unknown_outcome(
 # -- full disk -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)]
-    try:
-        done = subprocess.run(mount, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("mount is not installed")
-    if done.returncode:
-        pytest.skip("a small disk needs root")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
-
-
 # B63 B67
 @pytest.mark.parametrize("threshold", ["2MB", "1GB"], ids=["checkpoint", "log"])
 def test_a_full_disk_is_told_and_loses_nothing_acknowledged(
     small_disk: Path, threshold: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = DuckDBStore(small_disk / "chats.duckdb")
+    store = DuckDBStore(small_disk / "chats.duckdb", exclusive=True)
     store.create_session(SESSION)
     lease = store._core.lease
     with lease.held() as cursor:

@@ -10,14 +10,15 @@ import pytest
 
 import nbdurable as nb
 from nbdurable.models.scripted import ScriptedModel
-from nbdurable.stores.duckdb import DuckDBStore
+from nbdurable.stores.duckdb import DuckDBStore, lease
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="an open file cannot be moved there")
 
 
 @pytest.fixture
-def chat(model: ScriptedModel) -> nb.Session:
-    """An open session with two entries."""
+def chat(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> nb.Session:
+    """An open session with two entries, whose file stays attached."""
+    monkeypatch.setattr(lease, "_LINGER_S", 3600.0)
     session = nb.open("s", store="s.duckdb", model=model)
     session.append("q", nb.assistant("a"))
     return session

@@ -149,7 +149,7 @@ def test_an_answer_stored_before_the_kill_is_not_stored_again(
 
     assert store.recover() == ()
     assert store.load_entries("s") == [entry]
-    assert not spool_of(path).exists()
+    assert list(spool_of(path).glob("*.jsonl")) == []
 
 
 # B24
@@ -305,11 +305,14 @@ def test_any_text_survives_the_spool(store: DuckDBStore, path: Path, text: str) 
 
 
 # B63
-def test_a_spool_that_cannot_be_written_is_named(store: DuckDBStore, path: Path) -> None:
+def test_a_spool_that_cannot_be_written_is_named(path: Path) -> None:
     spool_of(path).write_text("in the way")
 
     with pytest.raises(StoreError, match=r"spool '.*\.spool.*' cannot be written \(.*\); free"):
-        store.spool(SpoolDraft(entry=stored()))
+        DuckDBStore(path)
+
+    assert spool_of(path).read_text() == "in the way"
+    assert not path.exists()
 
 
 def full_draft(entry: StoredEntry) -> SpoolDraft:

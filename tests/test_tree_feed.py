@@ -15,7 +15,7 @@ from treeing import Page
 import nbdurable as nb
 from nbdurable.ids import IdMaker
 from nbdurable.models.scripted import ScriptedModel, calls, thinking
-from nbdurable.notebook import poller
+from nbdurable.notebook.tree import poller
 from nbdurable.stored import Annotation, StoredEntry
 from nbdurable.stores.base import Store
 from nbdurable.stores.memory import MemoryStore

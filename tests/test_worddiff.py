@@ -9,8 +9,8 @@ from html_reader import TRAPS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbdurable.notebook import worddiff
-from nbdurable.notebook.worddiff import Piece, change_counts, differences, words
+from nbdurable.notebook.compare import worddiff
+from nbdurable.notebook.compare.worddiff import Piece, change_counts, differences, words
 
 TEXTS = st.text(alphabet="ab .\n漢é", max_size=60)
 

@@ -56,7 +56,7 @@ def _script() -> str:
     kernel = JS.joinpath("kernel.mjs").read_text(encoding="utf-8")
     bench = JS.joinpath("bench.mjs").read_text(encoding="utf-8")
     own = kernel + re.sub(r"^import .*;\n", "", bench, flags=re.MULTILINE)
-    texts = json.dumps([assets.esm("tree.js"), own]).replace("</", "<\\/")
+    texts = json.dumps([assets.esm("tree/tree.js"), own]).replace("</", "<\\/")
     return (
         f"const [tree, own] = await Promise.all({texts}.map((text) => "
         "import(URL.createObjectURL(new Blob([text], { type: 'text/javascript' })))));"

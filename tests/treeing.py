@@ -91,19 +91,19 @@ class Page:
         self.until(lambda: cid in self._answers)
         return self._answers[cid]
 
-    def act(self, name: str, **args: Any) -> Any:
+    def act(self, name: str, /, **args: Any) -> Any:
         """Do something and return what it made; it must not be refused."""
         answer = self.say("cmd", name, args)
         assert answer["type"] == "done", answer
         return answer["body"]
 
-    def refused(self, name: str, **args: Any) -> str:
+    def refused(self, name: str, /, **args: Any) -> str:
         """Do something that must be refused, and return the text."""
         answer = self.say("cmd", name, args)
         assert answer["type"] == "fail", answer
         return str(answer["error"])
 
-    def ask(self, name: str, **args: Any) -> Any:
+    def ask(self, name: str, /, **args: Any) -> Any:
         """Look something up."""
         answer = self.say("ask", name, args)
         assert answer["type"] == "done", answer
@@ -112,10 +112,19 @@ class Page:
     def settled(self) -> Body:
         """Wait until this page knows all that the widget does, and return what it shows."""
         self.tree.feed.catch_up()
-        with self.tree.guard:
-            state = json.loads(json.dumps(self.tree.state()))
-        self.until(lambda: comparable(self.state) == comparable(state))
+        self.until(self._is_up_to_date)
         return self.state
+
+    def _is_up_to_date(self) -> bool:
+        with self.tree.guard:
+            return comparable(self.state) == comparable(self.tree.state())
+
+    def idle(self) -> Body:
+        """Wait until nothing runs any more, and return what this page shows then."""
+        self.settled()
+        feed = self.tree.feed
+        self.until(lambda: not feed._runs and not feed.explored.is_running)
+        return self.settled()
 
     def role(self, n: int) -> str:
         """Return the role of an entry as it is shown."""

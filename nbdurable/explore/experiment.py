@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nbdurable.explore.estimate import Estimate
     from nbdurable.explore.progress import Bar
     from nbdurable.explore.score import Scorer
-    from nbdurable.notebook.matrix import Matrix
+    from nbdurable.notebook.compare.matrix import Matrix
     from nbdurable.session import Session
 
 ROWS_SHOWN = 20
@@ -172,7 +172,7 @@ class Experiment(Work):
             Shown in a cell it is a widget: rows sort by agreement, scores, cost and time, and the
             cells that are chosen stand side by side.
         """
-        from nbdurable.notebook.matrix import Matrix
+        from nbdurable.notebook.compare.matrix import Matrix
 
         return Matrix(self)
 

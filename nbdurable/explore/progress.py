@@ -69,7 +69,7 @@ def _in_cell(name: str, total: int, is_live: bool) -> tuple[Any, Callable[[str],
 
     A bar that tqdm displays itself would leave the view of a dead widget in the saved notebook.
     """
-    from nbdurable.notebook.live import cell_output
+    from nbdurable.notebook.run.live import cell_output
 
     publish = cell_output()
     if not is_live:

@@ -1,21 +1,25 @@
 """Formats: sessions to files and files to sessions, one module per format.
 
 Owns the names of formats and the choice of one. A module that exports has ``is_ours(path)`` and
-``export(image, path, *, leaf_id, redact)``; one that imports has ``is_ours(path)`` and
-``load(path, store)``. They are imported when they are needed.
+``export(image, path, *, leaf_id, redact)``; one that imports is a `drafts.Reader`, but for our own,
+``jsonl``. They are imported when they are needed.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from nbdurable.errors import ImportFormatError, StoreError, shown
+from nbdurable.formats.importing import READERS, Importer
+from nbdurable.formats.planting import Hidden
 from nbdurable.formats.redaction import Redact
 from nbdurable.formats.report import ImportReport
+from nbdurable.formats.source import PathLike, Sources, sources
+from nbdurable.ids import now_us
 from nbdurable.loaded import Loaded
 from nbdurable.opening import DEFAULT_STORE
 from nbdurable.stores import open_store, release_store
@@ -24,10 +28,24 @@ from nbdurable.stores.jsonl import RecordingStore
 
 EXPORTS: Mapping[str, str] = {
     "dpo": "nbdurable.formats.dpo",
+    "finetune": "nbdurable.formats.finetune",
+    "html": "nbdurable.formats.html",
     "jsonl": "nbdurable.formats.jsonl",
+    "markdown": "nbdurable.formats.markdown",
+    "openai": "nbdurable.formats.openai_export",
+    "parquet": "nbdurable.formats.parquet",
+    "pi": "nbdurable.formats.pi_export",
 }
-IMPORTS: Mapping[str, str] = {"jsonl": "nbdurable.formats.jsonl"}
-SUFFIXES: Mapping[str, str] = {".jsonl": "jsonl"}
+IMPORTS: Mapping[str, str] = {"jsonl": "nbdurable.formats.jsonl", **READERS}
+STORE_EXPORTS = ("finetune", "jsonl", "parquet")  # those whose files hold several sessions
+SUFFIXES: Mapping[str, str] = {
+    ".htm": "html",
+    ".html": "html",
+    ".json": "openai",
+    ".jsonl": "jsonl",
+    ".md": "markdown",
+    ".parquet": "parquet",
+}
 
 
 def export(
@@ -67,11 +85,31 @@ def export(
 
 
 def export_store(
-    store: Store, path: str | os.PathLike[str], *, redact: Redact | None = None
+    store: Store,
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    redact: Redact | None = None,
 ) -> Path:
-    """Write all sessions of a store to one recording (``.jsonl``), as `export` does one."""
+    """Write all sessions of a store to one file, as `export` does one.
+
+    Without a format, and where the suffix names none that holds several, that is a recording.
+
+    Raises
+    ------
+    ImportFormatError
+        No such format, or one whose files hold one session each.
+    """
     target = Path(path)
-    _exporter(target, "jsonl", redact).export_store(store, target, redact=redact)
+    if format is None:
+        named = SUFFIXES.get(target.suffix.lower(), "")
+        format = named if named in STORE_EXPORTS else "jsonl"
+    if format in EXPORTS and format not in STORE_EXPORTS:
+        raise ImportFormatError(
+            f"format {shown(format)} holds one session to a file; use Session.export(), "
+            f"or give format= as one of {_listed(dict.fromkeys(STORE_EXPORTS, ''))}"
+        )
+    _exporter(target, format, redact).export_store(store, target, redact=redact)
     return target
 
 
@@ -98,20 +136,26 @@ def _exporter(target: Path, format: str | None, redact: Redact | None) -> Any:
 
 
 def load(
-    path: str | os.PathLike[str],
+    path: PathLike | Iterable[PathLike],
     store: Store | str | os.PathLike[str] | None = None,
     format: str | None = None,
+    *,
+    hidden: Hidden = "meta",
 ) -> ImportReport:
-    """Import the sessions of a file to a store; what the store has already is not added again.
+    """Import conversations to a store; what the store has already is not added again.
 
     Parameters
     ----------
-    path : path
-        A file that `Session.export` wrote.
+    path : path or iterable of path
+        A file that `Session.export` wrote, or an export of another program: a file, several, a
+        folder, or the ``.zip`` as it came.
     store : Store or path, optional
         Where to; by default ``$NBDURABLE_STORE``, else ``nbdurable.duckdb`` in the working folder.
     format : str, optional
-        One of `IMPORTS`; by default the file's own look decides.
+        One of `IMPORTS`; by default the look of each file decides.
+    hidden : str
+        What the source does not show: ``"meta"`` keeps it in prompts and out of the transcript,
+        ``"skip"`` leaves it out and hangs what follows under what was before.
 
     Returns
     -------
@@ -121,46 +165,67 @@ def load(
     Raises
     ------
     ImportFormatError
-        The file is of no known format, or damaged; no session is there by half.
+        Nothing is of a format that is known, or a recording is damaged; no session is there by
+        half.
     StoreError
-        The file cannot be read, or the store cannot be opened or written.
+        A file cannot be read, or the store cannot be opened or written.
     """
-    source = Path(path)
-    module = _importer(source, format)
-    opened = open_store(
-        store if store is not None else os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
-    )
-    try:
-        if isinstance(opened, RecordingStore):
-            raise StoreError(
-                f"recording {opened.name!r} is never written, so nothing can be imported to it; "
-                "give the path of a store that lasts, such as 'chats.duckdb'"
-            )
-        report: ImportReport = module.load(source, opened)
-        return report
-    finally:
-        release_store(opened)
-
-
-def _importer(source: Path, format: str | None) -> Any:
     if format is not None and format not in IMPORTS:
         raise ImportFormatError(
             f"format {shown(format)} is of no import that is known; "
             f"give one of {_listed(IMPORTS)}, or leave it out"
         )
-    if not source.is_file():
-        what = "is a folder" if source.is_dir() else "is not there"
-        raise StoreError(f"file {os.fspath(source)!r} {what}; give the path of a file to import")
-    if format is not None:
-        return import_module(IMPORTS[format])
-    for home in IMPORTS.values():
-        module = import_module(home)
-        if module.is_ours(source):
-            return module
-    raise ImportFormatError(
-        f"file {os.fspath(source)!r} is of no format that is known ({_listed(IMPORTS)}); "
-        "give a file that Session.export() wrote"
+    if hidden not in get_args(Hidden):
+        raise ValueError(f"hidden is {shown(hidden)}; give 'meta' or 'skip'")
+    with sources(path) as found:
+        opened = open_store(
+            store if store is not None else os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
+        )
+        try:
+            if isinstance(opened, RecordingStore):
+                raise StoreError(
+                    f"recording {opened.name!r} is never written, so nothing can be imported to "
+                    "it; give the path of a store that lasts, such as 'chats.duckdb'"
+                )
+            return _imported(found, _shown_path(path), opened, format, hidden)
+        finally:
+            release_store(opened)
+
+
+def _imported(
+    found: Sources, path: str, store: Store, format: str | None, hidden: Hidden
+) -> ImportReport:
+    from nbdurable.formats import jsonl
+
+    importer = Importer(store, None if format == "jsonl" else format, hidden, now_us())
+    foreign = []
+    for file in found.files:
+        is_own = file.path is not None and (format == "jsonl" or jsonl.is_ours(file.path))
+        if file.path is None or not is_own or format not in (None, "jsonl"):
+            foreign.append(file)
+            continue
+        own = jsonl.load(file.path, store)
+        importer.sessions += own.sessions
+        importer.oddities += own.oddities
+        importer.formats["jsonl"] = ""
+    if foreign or not importer.formats:
+        importer.take(foreign, found.assets)
+    times = "; ".join(filter(None, importer.formats.values()))
+    return ImportReport(
+        path=path,
+        format=", ".join(importer.formats),
+        store=store.name,
+        sessions=tuple(importer.sessions),
+        oddities=tuple(importer.oddities),
+        times=times,
     )
+
+
+def _shown_path(path: PathLike | Iterable[PathLike]) -> str:
+    if isinstance(path, str | os.PathLike):
+        return os.fspath(path)
+    names = [os.fspath(one) for one in path]
+    return names[0] if len(names) == 1 else f"{len(names)} paths"
 
 
 def _listed(names: Mapping[str, str]) -> str:

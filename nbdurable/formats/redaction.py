@@ -110,7 +110,9 @@ class Redactor:
         except (ValueError, RecursionError):
             return self.text(entry.payload)
         is_ours = isinstance(wire, dict) and wire.get("v") == 1
-        if is_ours and entry.kind == "message":
+        if is_ours and "source" in wire and entry.kind in ("message", "compaction"):
+            changed = {**self._said(wire), "source": self._source(wire["source"])}
+        elif is_ours and entry.kind == "message":
             changed = self._said(wire)
         elif is_ours and isinstance(wire.get("fields"), dict):
             fields = {name: self._anything(value) for name, value in wire["fields"].items()}
@@ -199,6 +201,12 @@ class Redactor:
             changed = self.text(shown_as)
             return value if changed == shown_as else changed
         return self.text(value) if isinstance(value, str) else value
+
+    def _source(self, value: Any) -> Any:
+        """Change what an import kept that has no place elsewhere; whose words it is stays."""
+        changed = self._anything(value)
+        role = value.get("role") if isinstance(value, dict) else None
+        return {**changed, "role": role} if isinstance(role, str) else changed
 
     def _leaves(self, value: Any) -> Any:
         """Change every text, but no id, of a value whose keys are ours or labels as JSON text."""

@@ -24,12 +24,16 @@ class ImportedSession:
     """What became of one session of a file.
 
     ``entries`` counts those that are new in the store, ``leaves`` the branches in the file.
+    ``hidden`` counts what the source does not show, ``repaired`` what stands or reads otherwise
+    than in the file; each has its oddity.
     """
 
     id: str
     outcome: Outcome
     entries: int
     leaves: int
+    hidden: int = 0
+    repaired: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,22 +43,33 @@ class Oddity:
     text: str
     line: int | None = None
     session_id: str | None = None
+    source_id: str | None = None
+    file: str | None = None
 
     def __str__(self) -> str:
-        at = "" if self.line is None else f"line {self.line}: "
-        of = "" if self.session_id is None else f"session {shown(self.session_id)}: "
-        return at + of + self.text
+        places = (
+            None if self.file is None else f"{self.file}: ",
+            None if self.line is None else f"line {self.line}: ",
+            None if self.session_id is None else f"session {shown(self.session_id)}: ",
+            None if self.source_id is None else f"entry {shown(self.source_id)}: ",
+        )
+        return "".join(filter(None, places)) + self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What an import added to a store and what it did not; see ``sessions`` and ``oddities``."""
+    """What an import added to a store and what it did not; see ``sessions`` and ``oddities``.
+
+    ``times`` says by which rule the format's times were read, ``skipped`` has the sessions of which
+    nothing was added, ``unread`` what of the file is in no session.
+    """
 
     path: str
     format: str
     store: str
     sessions: tuple[ImportedSession, ...] = ()
     oddities: tuple[Oddity, ...] = ()
+    times: str = ""
 
     @property
     def entries(self) -> int:
@@ -67,6 +82,21 @@ class ImportReport:
         return sum(session.leaves for session in self.sessions)
 
     @property
+    def hidden(self) -> int:
+        """How many entries the source does not show; they are meta here, or were left out."""
+        return sum(session.hidden for session in self.sessions)
+
+    @property
+    def repaired(self) -> int:
+        """How many entries stand or read otherwise than in the file."""
+        return sum(session.repaired for session in self.sessions)
+
+    @property
+    def unread(self) -> tuple[Oddity, ...]:
+        """What was passed over: lines, records and files that are in no session."""
+        return tuple(oddity for oddity in self.oddities if oddity.session_id is None)
+
+    @property
     def skipped(self) -> tuple[ImportedSession, ...]:
         """The sessions of which nothing was added: known already, or refused."""
         return tuple(s for s in self.sessions if s.outcome in ("unchanged", "refused"))
@@ -77,7 +107,8 @@ class ImportReport:
         Returns
         -------
         DataFrame
-            ``session_id outcome oddity`` text, ``entries leaves line`` Int64.
+            ``session_id outcome file source_id oddity`` text,
+            ``entries leaves hidden repaired line`` Int64.
         """
         from nbdurable.frames import imported_frame
 
@@ -85,13 +116,14 @@ class ImportReport:
         for oddity in self.oddities:
             first.setdefault(oddity.session_id, oddity)
         first.pop(None, None)
+        told = {id(odd) for odd in first.values()}
         of_sessions = [
-            (s.id, s.outcome, s.entries, s.leaves, *_told(first.get(s.id))) for s in self.sessions
+            (*_counted(session), *_told(first.pop(session.id, None))) for session in self.sessions
         ]
         others = [
-            (odd.session_id, None, None, None, *_told(odd))
+            (odd.session_id, None, None, None, None, None, *_told(odd))
             for odd in self.oddities
-            if odd is not first.get(odd.session_id)
+            if id(odd) not in told
         ]
         return imported_frame([*of_sessions, *others])
 
@@ -118,7 +150,9 @@ class ImportReport:
         ]
         new = count(self.entries, "new entry", "new entries")
         found = ", ".join(told) or "no sessions in it"
-        return f"{self.path} into {self.store}: {found}; {new}"
+        others = {"hidden": self.hidden, "repaired": self.repaired, "not read": len(self.unread)}
+        more = "".join(f", {number:,} {what}" for what, number in others.items() if number)
+        return f"{self.path} into {self.store}: {found}; {new}{more}"
 
     def _details(self) -> list[str]:
         lines = [
@@ -131,8 +165,17 @@ class ImportReport:
         lines += [f"! {oddity}" for oddity in self.oddities[:_SHOWN]]
         if len(self.oddities) > _SHOWN:
             lines.append(f"! and {len(self.oddities) - _SHOWN:,} more")
+        if self.times:
+            lines.append(f"times: {self.times}")
         return lines
 
 
-def _told(oddity: Oddity | None) -> tuple[int | None, str | None]:
-    return (oddity.line, oddity.text) if oddity else (None, None)
+def _counted(session: ImportedSession) -> tuple[str | int, ...]:
+    counts = (session.entries, session.leaves, session.hidden, session.repaired)
+    return session.id, session.outcome, *counts
+
+
+def _told(oddity: Oddity | None) -> tuple[str | None, int | None, str | None, str | None]:
+    if oddity is None:
+        return None, None, None, None
+    return oddity.file, oddity.line, oddity.source_id, oddity.text

@@ -8,9 +8,9 @@ import pandas as pd
 
 from nbdurable.frames.layout import IMPORTED, framed_rows
 
-Row = tuple[str | None, str | None, int | None, int | None, int | None, str | None]
+Row = tuple[str | int | None, ...]
 
 
 def imported_frame(rows: Iterable[Row]) -> pd.DataFrame:
-    """Return rows of session, outcome, new entries, leaves, line and oddity as a frame."""
+    """Return rows of a session's outcome and counts, or of where an oddity is, as a frame."""
     return framed_rows(list(rows), IMPORTED)

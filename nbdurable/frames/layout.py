@@ -105,9 +105,9 @@ HITS = _layout(
 )
 
 IMPORTED = _layout(
-    order="session_id outcome entries leaves line oddity",
-    text="session_id outcome oddity",
-    whole="entries leaves line",
+    order="session_id outcome entries leaves hidden repaired file line source_id oddity",
+    text="session_id outcome file source_id oddity",
+    whole="entries leaves hidden repaired line",
 )
 
 

@@ -3,12 +3,13 @@
 A host loads a widget's script from a blob, where a relative import has no base, so the modules are
 joined here (anywidget's ``_esm`` takes one text). They are written as ordinary modules for the
 tests and the type checker, under three rules that `esm` holds them to: named imports from a
-sibling (``import { a, b } from "./x.js";``), exports by declaration (``export function``,
+file (``import { a, b } from "./x.js";``), exports by declaration (``export function``,
 ``export class``, ``export const``), and no top-level name used by two modules.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 JS = Path(__file__).with_name("js")
 CSS = Path(__file__).with_name("css")
 
-_IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./([\w-]+\.js)";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"(\.{1,2}/[\w/.-]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?function|class|const|let)", re.MULTILINE)
 _TOP = re.compile(
     r"^(?:export )?(?:async )?(?:function\*?|class|const|let) +([\w$]+)", re.MULTILINE
@@ -26,7 +27,7 @@ _FOREIGN = re.compile(r"^(?:import\b.*|export (?!default).*)$", re.MULTILINE)
 
 @cache
 def esm(entry: str) -> str:
-    """Return the module `entry` (a file name in ``js/``) with all it imports, as one module.
+    """Return the module `entry` (a path in ``js/``) with all it imports, as one module.
 
     Raises
     ------
@@ -54,7 +55,8 @@ def _collect(name: str, texts: dict[str, str], path: tuple[str, ...]) -> None:
         return
     text = JS.joinpath(name).read_text(encoding="utf-8")
     for imported in _IMPORT.findall(text):
-        _collect(imported, texts, (*path, name))
+        beside = posixpath.join(posixpath.dirname(name), imported)
+        _collect(posixpath.normpath(beside), texts, (*path, name))
     texts[name] = text
 
 

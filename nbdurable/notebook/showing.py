@@ -43,7 +43,7 @@ def show(widget: Bridge, html: Html) -> Twin | None:
         display({"text/html": html(), "text/plain": repr(widget)}, raw=True)
         return None
     _take_place(widget)
-    bundle = dict(_live_bundle(widget), **{"text/plain": repr(widget)})
+    bundle = dict(live_bundle(widget), **{"text/plain": repr(widget)})
     twin = None
     if "google.colab" in sys.modules:  # there an output cannot hide another
         bundle["text/html"] = html()
@@ -53,7 +53,8 @@ def show(widget: Bridge, html: Html) -> Twin | None:
     return twin
 
 
-def _live_bundle(widget: Bridge) -> dict[str, Any]:
+def live_bundle(widget: Bridge) -> dict[str, Any]:
+    """Return what a front end needs to show a widget live, by media type."""
     bundle = widget._repr_mimebundle_()
     return dict((bundle[0] if isinstance(bundle, tuple) else bundle) or {})
 
@@ -64,9 +65,10 @@ def _take_place(widget: Bridge) -> None:
     if cell is None:
         return
     with _lock:
-        before, widgets = _shown.get(cell, (None, []))
-        stale = [] if before == execution else widgets
-        kept = [one for one in widgets if one not in stale and not one.is_closed]
+        before, widgets = _shown.pop(cell, (None, []))
+        elsewhere = [widget, *(one for _, others in _shown.values() for one in others)]
+        stale = [] if before == execution else [one for one in widgets if one not in elsewhere]
+        kept = [] if before != execution else [one for one in widgets if not one.is_closed]
         _shown[cell] = (execution, [*kept, widget])
     for one in stale:
         one.close()

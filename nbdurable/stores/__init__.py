@@ -31,7 +31,8 @@ def open_store(where: Store | str | os.PathLike[str], *, for_reading: bool = Fal
         wrote, which is loaded and never written; ``":memory:"`` for a fresh memory store; a
         ``postgresql://`` address; or a store, which is returned as it is.
     for_reading : bool
-        Nothing will be written: a database that holds no store is refused.
+        Nothing will be written: a DuckDB file that cannot be is opened all the same, and a
+        database that holds no store is refused.
 
     Raises
     ------
@@ -55,7 +56,8 @@ def open_store(where: Store | str | os.PathLike[str], *, for_reading: bool = Fal
 
         memory = MemoryStore()
         return _hold(f"memory {id(memory)}", lambda: memory)
-    return _hold(os.path.realpath(text), lambda: _open_file(text))
+    key, read_only = os.path.realpath(text), for_reading and not _is_writable(text)
+    return _hold(f"{key} read only" if read_only else key, lambda: _open_file(text, read_only))
 
 
 def release_store(store: Store) -> None:
@@ -86,14 +88,19 @@ def _hold(key: str, make: Callable[[], Store]) -> Store:
         return store
 
 
-def _open_file(path: str) -> Store:
+def _is_writable(path: str) -> bool:
+    folder = os.path.dirname(os.path.realpath(path))
+    return os.access(path, os.W_OK) and os.access(folder, os.W_OK)
+
+
+def _open_file(path: str, read_only: bool) -> Store:
     if path.endswith(".jsonl"):
         from nbdurable.stores.jsonl import RecordingStore
 
         return RecordingStore(path)
     from nbdurable.stores.duckdb import DuckDBStore
 
-    return DuckDBStore(Path(path))
+    return DuckDBStore(Path(path), read_only=read_only)
 
 
 def _checked_path(text: str) -> str:

@@ -110,7 +110,9 @@ class Store(Protocol):
         """Return a number that grows with every entry, move, annotation and plan of the session.
 
         It grows by one for each, as far as this store's process can know without reading; where
-        that is not known, any number that was not returned before.
+        that is not known, any number that was not returned before. Asking is cheap enough to be
+        done every second by whoever shows a session: it neither waits for another process nor
+        reads what is stored (B11).
         """
 
     # -- position ------------------------------------------------------------------------------

@@ -140,19 +140,16 @@ class OpenNotebook:
 
     def run_and_wait(self, at: int) -> Locator:
         """Run a cell and wait until it has ended; return its outputs."""
-        cell = self.cells.nth(at)
-        before = self._prompt(cell)
+        prompt = self.cells.nth(at).locator(".jp-InputPrompt").first
+        # a new kernel may count to the number that stands there from the last one
+        prompt.evaluate("prompt => { prompt.textContent = '[?]:'; }")
         output = self.run(at)
         until = time.monotonic() + WAIT_S
         while time.monotonic() < until:
-            prompt = self._prompt(cell)
-            if prompt != before and prompt.strip("[]: ").isdigit():
+            if prompt.inner_text().strip().strip("[]: ").isdigit():
                 return output
             self.page.wait_for_timeout(30)
         raise TimeoutError(f"cell {at} of {self.name} had not ended after {WAIT_S} s")
-
-    def _prompt(self, cell: Locator) -> str:
-        return cell.locator(".jp-InputPrompt").first.inner_text().strip()
 
     def save(self) -> Path:
         """Save it; return the file once it holds what was saved."""

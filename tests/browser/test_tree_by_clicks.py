@@ -26,7 +26,7 @@ chat.label(2, "first try")
 chat.close()
 """
 TOLD = """
-print(len(chat.entries()), "entries", len(chat.runs()), "runs", chat.df()["labels"].dropna().tolist())
+print(len(chat.entries()), "entries", len(chat.runs()), "runs", [*chat.df()["label"].dropna()])
 """
 
 
@@ -64,7 +64,7 @@ def test_a_saved_session_is_rerun_edited_sampled_compared_and_found_again(
     view.press(2, "Pin")
     view.root.get_by_role("button", name="Compare (2)").click()
     view.root.locator(".nbd-cmp").get_by_role("button", name="Prefer").first.click()
-    view.root.get_by_text("preferred").first.wait_for()
+    view.root.locator(".nbd-cmp").get_by_text("preferred", exact=True).wait_for()
     told = book.run_and_wait(2).inner_text()
 
     book.save()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Locator, Page
 
 
@@ -20,7 +22,8 @@ class TreeView:
 
     def row(self, n: int) -> Locator:
         """The row of entry #n."""
-        return self.root.locator(f'.nbd-row[aria-label^="{n}, "]')
+        ordinal = self.page.locator(".nbd-ord", has_text=re.compile(rf"^{n}$"))
+        return self.root.locator(".nbd-row").filter(has=ordinal)
 
     def choose(self, n: int) -> Locator:
         """Click a row; return it when its entry is shown beside the tree."""

@@ -4,8 +4,8 @@ import { page } from "./page.mjs";
 import { actsOf, answer, buttonOf, FakeStore, press, refuse, settled, traps, viewOf } from "./view.mjs";
 
 const { document } = page();
-const { createActions } = await import("../../nbdurable/notebook/js/actions.js");
-const { HELD_MS } = await import("../../nbdurable/notebook/js/desk.js");
+const { createActions } = await import("../../nbdurable/notebook/js/pane/actions.js");
+const { HELD_MS } = await import("../../nbdurable/notebook/js/pane/desk.js");
 
 const ROWS = {
   1: { role: "user" }, 2: { role: "assistant", model: "m1" }, 3: { role: "assistant", parent: 1, model: "m2" },
@@ -99,6 +99,24 @@ test("a double click starts one run, also where the kernel answers between the c
   t.mock.timers.tick(HELD_MS);
   actions.run("rerun", 2, button);
   assert.equal(actsOf(model).length, 2);
+});
+
+test("a run that was started is followed, samples are not", async () => {
+  const { actions, model, told, root } = opened();
+  actions.run("rerun", 2, null);
+  await answer(model, "cmd", { run: "r1" });
+  actions.run("sample", 2, null);
+  buttonOf(root, "Sample").click();
+  await answer(model, "cmd", { run: "s1" });
+  assert.deepEqual([told.followed, told.selected], [["r1"], []]);
+});
+
+test("an answer that was there before its run was heard of is chosen", async () => {
+  const { actions, model, told, store } = opened();
+  actions.run("rerun", 2, null);
+  store.head = { ...store.head, leaf: 7 };
+  await answer(model, "cmd", { run: "r1" });
+  assert.deepEqual(told.selected, [7]);
 });
 
 test("the same action on another entry does not wait", () => {
@@ -264,6 +282,14 @@ test("what is pinned is compared; one pin is compared with the chosen entry", ()
   assert.deepEqual(told.compared, [[2, 3], [2, 4]]);
 });
 
+test("after a run that failed one goes on from what it was to answer", () => {
+  const { actions, model, store, context } = opened();
+  store.live.set("r1", live({ parent: 7, state: "error", note: "no key" }));
+  context.view.selectedRun = "r1";
+  actions.run("goon", 0, null);
+  assert.deepEqual([model.last("cmd").name, model.last("cmd").args], ["goon", { n: 7 }]);
+});
+
 test("of several runs one can be cancelled", () => {
   const { actions, model, root, store } = opened();
   for (const run of ["r1", "r2", "r3"]) store.live.set(run, live({ run, text: `text of ${run}`, exp: 0 }));
@@ -297,6 +323,7 @@ test("an action is copied as the line of Python that does the same", async () =>
   Object.defineProperty(globalThis, "navigator", { configurable: true, value: { clipboard: { async writeText(text) { copied = text; } } } });
   const { actions, model, root } = opened();
   actions.run("copy_code", 2, null);
+  await settled();
   for (const { cid, args } of model.sent.filter(({ name }) => name === "code"))
     model.say({ type: "done", cid, body: { code: `chat.${args.name}(${args.args.n})` } });
   await settled();

@@ -52,7 +52,8 @@ export function bench(render) {
     async stream(perSecond = 2000, seconds = 2) {
       const kernel = window.kernel, leaf = kernel.state.head.leaf, lags = [], batch = Math.round(perSecond / 30);
       let shift = 0, sent = 0;
-      const seen = new PerformanceObserver((list) => list.getEntries().forEach((entry) => { shift += entry.value; }));
+      const moved = [];
+      const seen = new PerformanceObserver((list) => list.getEntries().forEach((entry) => { shift += entry.value; moved.push(...entry.sources.map(({ node }) => node?.className ?? node?.parentElement?.className)); }));
       kernel.put({ op: "live", run: "bench", parent: leaf, model: "gpt-5-mini", state: "streaming", started: 0, tokens: 0 });
       await painted();
       seen.observe({ type: "layout-shift", buffered: false });
@@ -67,7 +68,7 @@ export function bench(render) {
       }
       seen.disconnect();
       lags.sort((a, b) => a - b);
-      return { p50: lags[Math.floor(lags.length / 2)], p95: lags[Math.floor(lags.length * 0.95)], shift };
+      return { p50: lags[Math.floor(lags.length / 2)], p95: lags[Math.floor(lags.length * 0.95)], shift, moved: [...new Set(moved)] };
     },
   };
 }

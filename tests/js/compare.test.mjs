@@ -4,8 +4,8 @@ import test from "node:test";
 import { FakeModel, page } from "./page.mjs";
 
 const { document } = page();
-const { showComparison } = await import("../../nbdurable/notebook/js/compare.js");
-const comparison = (await import("../../nbdurable/notebook/js/comparison.js")).default;
+const { showComparison } = await import("../../nbdurable/notebook/js/compare/compare.js");
+const comparison = (await import("../../nbdurable/notebook/js/compare/comparison.js")).default;
 const { Link } = await import("../../nbdurable/notebook/js/link.js");
 
 const column = (key, over = {}) => ({

@@ -4,8 +4,8 @@ import { page } from "./page.mjs";
 import { actsOf, answer, buttonOf, FakeStore, press, refuse, traps, viewOf } from "./view.mjs";
 
 const { document } = page();
-const { createActions } = await import("../../nbdurable/notebook/js/actions.js");
-const { createComposer } = await import("../../nbdurable/notebook/js/composer.js");
+const { createActions } = await import("../../nbdurable/notebook/js/pane/actions.js");
+const { createComposer } = await import("../../nbdurable/notebook/js/pane/composer.js");
 
 const ROWS = { 1: { role: "user" }, 2: { role: "assistant" }, 3: { role: "user" }, 4: { role: "assistant" } };
 
@@ -72,6 +72,18 @@ test("another model and temperature are sent, the session's own are not", () => 
   made.composer.temperature.input.value = "0.9";
   press(made.area, "Enter", { ctrlKey: true });
   assert.deepEqual(made.model.last("cmd").args, { text: "Shorter.", model: "m2", params: { temperature: 0.9 } });
+});
+
+test("what would be run is copied as code", async () => {
+  let copied = "";
+  Object.defineProperty(globalThis, "navigator", { configurable: true, value: { clipboard: { async writeText(text) { copied = text; } } } });
+  const made = opened();
+  assert.equal(made.composer.code.hidden, true);
+  write(made, "Shorter.");
+  made.composer.code.click();
+  const asked = await answer(made.model, "ask", { code: "chat.run('Shorter.')" });
+  assert.deepEqual(asked.args, { name: "run", args: { text: "Shorter." } });
+  assert.equal(copied, "chat.run('Shorter.')");
 });
 
 test("a chosen model stays when the head changes", () => {

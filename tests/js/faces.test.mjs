@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { faceOfEntry, faceOfExperiment, faceOfRun, tailOf } from "../../nbdurable/notebook/js/faces.js";
+import { faceOfEntry, faceOfExperiment, faceOfRun, tailOf } from "../../nbdurable/notebook/js/tree/faces.js";
 import { countOf, durationText, tokensText, usdText } from "../../nbdurable/notebook/js/figures.js";
-import { layOut } from "../../nbdurable/notebook/js/lines.js";
-import { Paces } from "../../nbdurable/notebook/js/pace.js";
-import { Store } from "../../nbdurable/notebook/js/store.js";
+import { layOut } from "../../nbdurable/notebook/js/tree/lines.js";
+import { Paces } from "../../nbdurable/notebook/js/tree/pace.js";
+import { Store } from "../../nbdurable/notebook/js/tree/store.js";
 import { support } from "./kernel.mjs";
 
 function faces(shown = {}) {
@@ -79,11 +79,9 @@ test("a run says what it waits for", () => {
 });
 
 test("a long text shows its end, cut between whole characters", () => {
-  const tail = tailOf(`${"x".repeat(5_000)}\n  the 👩‍🚀 end`, 12);
+  const tail = tailOf(`${"x".repeat(5_000)}${"🚀".repeat(20)} end`, 12);
 
-  assert.equal(tail[0], "…");
-  assert.ok(tail.endsWith("end"));
-  assert.ok(!/[\ud800-\udbff](?![\udc00-\udfff])/.test(tail));
+  assert.equal(tail, `…${"🚀".repeat(8)} end`);
   assert.equal(tailOf("  short\ntext", 40), "short text");
 });
 

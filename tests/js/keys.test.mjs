@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ROW_KEYS, TypeAhead, stepOf } from "../../nbdurable/notebook/js/keys.js";
-import { layOut } from "../../nbdurable/notebook/js/lines.js";
-import { Store } from "../../nbdurable/notebook/js/store.js";
+import { ROW_KEYS, TypeAhead, stepOf } from "../../nbdurable/notebook/js/tree/keys.js";
+import { layOut } from "../../nbdurable/notebook/js/tree/lines.js";
+import { Store } from "../../nbdurable/notebook/js/tree/store.js";
 import { support } from "./kernel.mjs";
 
 const store = new Store();

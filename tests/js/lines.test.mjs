@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { BIT, layOut } from "../../nbdurable/notebook/js/lines.js";
-import { Store } from "../../nbdurable/notebook/js/store.js";
+import { BIT, layOut } from "../../nbdurable/notebook/js/tree/lines.js";
+import { Store } from "../../nbdurable/notebook/js/tree/store.js";
 
 const ALL = { folded: new Set(), opened: new Set(), zoom: 0, keep: null };
 

@@ -3,7 +3,7 @@ import test from "node:test";
 import { FakeModel, page } from "./page.mjs";
 
 const { document } = page();
-const { MatrixView, inOrder } = await import("../../nbdurable/notebook/js/matrix.js");
+const { MatrixView, inOrder } = await import("../../nbdurable/notebook/js/compare/matrix.js");
 
 const cell = (i, text, over = {}) => ({ i, n: i + 2, state: "done", text, group: 0, scores: {}, ...over });
 const matrixBody = (over = {}) => ({

@@ -5,7 +5,7 @@ import { traps } from "./view.mjs";
 
 const { document } = page();
 const { isLink, nodesToDom, plainText } = await import("../../nbdurable/notebook/js/nodes.js");
-const { blockToDom, callArguments, longText, TEXT_CHARS } = await import("../../nbdurable/notebook/js/blocks.js");
+const { blockToDom, callArguments, longText, TEXT_CHARS } = await import("../../nbdurable/notebook/js/pane/blocks.js");
 
 function shown(node) {
   const host = document.createElement("div");

@@ -4,8 +4,8 @@ import { page } from "./page.mjs";
 import { actsOf, answer, buttonOf, FakeStore, press, refuse, settled, traps, viewOf } from "./view.mjs";
 
 const { document } = page();
-const { createPane } = await import("../../nbdurable/notebook/js/pane.js");
-const { createActions } = await import("../../nbdurable/notebook/js/actions.js");
+const { createPane } = await import("../../nbdurable/notebook/js/pane/pane.js");
+const { createActions } = await import("../../nbdurable/notebook/js/pane/actions.js");
 
 const ROWS = {
   1: { role: "user" }, 2: { role: "assistant", model: "m1" }, 3: { role: "assistant", parent: 1, model: "m2" }, 4: { role: "assistant", parent: 1, flags: 2 },
@@ -142,7 +142,14 @@ test("the steps of a run stand under each other while it goes on", () => {
   pane.live(live({ parent: 5, text: "", state: "tool", note: "look_up" }));
   assert.match(body.textContent, /tool at work: look_up/);
   pane.live(live({ parent: 6, text: "Found." }));
-  assert.equal(body.querySelector(".nbd-live").textContent, "Let me look.#5 is stored#6 is stored" + "Found.");
+  assert.equal(body.querySelector(".nbd-live").textContent, "Let me look.#5 is storedFound.");
+});
+
+test("nothing is said of the input of a run being stored", () => {
+  const { pane, body } = opened();
+  pane.live(live({ state: "waiting" }));
+  pane.live(live({ parent: 5, text: "Found." }));
+  assert.equal(body.textContent, "Found.");
 });
 
 test("a run that grows can be cancelled from the pane", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Store } from "../../nbdurable/notebook/js/store.js";
+import { Store } from "../../nbdurable/notebook/js/tree/store.js";
 import { generated, support } from "./kernel.mjs";
 
 function loaded(state = support()) {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { after } from "node:test";
 import { FakeModel } from "./page.mjs";
-import { deskOf } from "../../nbdurable/notebook/js/desk.js";
+import { deskOf } from "../../nbdurable/notebook/js/pane/desk.js";
 import { Link } from "../../nbdurable/notebook/js/link.js";
 
 const TRAPS = new URL("../data/text_traps.jsonl", import.meta.url);

@@ -1,7 +1,7 @@
 """Rows staged for one transaction, and how they are written.
 
 Owns the order of columns and the two ways of insertion. Does not own checks (`plans`). The one
-idea: a transaction is whole or not there, so finding its first row again tells its outcome (B67).
+idea: a transaction is whole or not there, so finding one row of it again tells its outcome (B67).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from nbdurable.wire import clean
 
 Row = tuple[object, ...]
 
+_BY_CONTENT = frozenset({"blobs", "contexts"})
 _IMAGED = frozenset({"moves", "annotations", "experiments"})
 _entry_row = attrgetter(*COLUMNS["entries"])
 
@@ -49,11 +50,16 @@ class Batch:
         if table in _IMAGED:
             self.changes[getattr(record, "session_id")] += 1  # noqa: B009
 
-    def first(self) -> tuple[str, str, object]:
-        """Return table, key column and key of the first row."""
-        table, rows = next(iter(self.rows.items()))
-        key = KEYS[table]
-        return table, key, rows[0][COLUMNS[table].index(key)]
+    def witness(self) -> tuple[str, tuple[object, ...]]:
+        """Return a query, with its parameters, for a row that only this batch can have stored.
+
+        Where there are others, it is none of content that any batch may keep.
+        """
+        table = min(self.rows, key=lambda name: name in _BY_CONTENT)
+        row = dict(zip(COLUMNS[table], self.rows[table][0], strict=True))
+        same = " and ".join(f"{name} is not distinct from ?" for name in KEYS[table])
+        query = f"select 1 from {ALIAS}.nbd.{table} where {same} limit 1"
+        return query, tuple(row[name] for name in KEYS[table])
 
 
 def _sound(value: object) -> object:

@@ -13,23 +13,42 @@ import threading
 
 from nbdurable.errors import StoreError
 from nbdurable.stores.duckdb.lease import Lease
+from nbdurable.stores.duckdb.place import check_place
 from nbdurable.stores.duckdb.reader import Reader
 from nbdurable.stores.duckdb.spool import Spool
+from nbdurable.stores.duckdb.turns import Turns
 from nbdurable.stores.duckdb.writer import Writer
 
 
 class Core:
     """One open file of this process."""
 
-    def __init__(self, path: str, *, timeout_s: float) -> None:
+    def __init__(self, path: str, *, read_only: bool, timeout_s: float) -> None:
         self.path = path
+        self.read_only = read_only
         self.pid = os.getpid()
         self.handles = 0
-        self.lease = Lease(path, timeout_s=timeout_s)
-        self.lease.open()
+        check_place(path, read_only=read_only)
+        self.spool = Spool(path, f"{self.pid}-{secrets.token_hex(4)}")
+        self.lease = Lease(
+            path, self.spool, self._turns(), timeout_s=timeout_s, read_only=read_only
+        )
+        try:
+            self.lease.open()
+        except BaseException:
+            self.spool.close()
+            raise
         self.reader = Reader(self.lease)
         self.writer = Writer(self.lease)
-        self.spool = Spool(path, f"{self.pid}-{secrets.token_hex(4)}")
+
+    def _turns(self) -> Turns | None:
+        try:
+            self.spool.enter()
+        except StoreError:
+            if not self.read_only:
+                raise
+            return None  # a folder that cannot be written: nobody there writes either
+        return Turns(self.spool.folder)
 
     def check_process(self) -> None:
         """Raise `StoreError` in a fork of the process that opened the file (B65)."""
@@ -51,35 +70,46 @@ class Core:
     def close(self) -> None:
         """Finish what is queued, checkpoint and free the file."""
         self.writer.close()
-        self.spool.close()
         self.lease.close()
+        self.spool.close()
 
 
-_cores: dict[str, Core] = {}
+_cores: dict[tuple[str, bool], Core] = {}  # by path, and whether it is read only
 _registry = threading.Lock()
 
 
-def acquire(path: str, *, timeout_s: float) -> Core:
+def acquire(path: str, *, exclusive: bool, read_only: bool, timeout_s: float) -> Core:
     """Return the core of a file, opened when this process has not, with one more handle."""
     with _registry:
-        core = _cores.get(path)
+        core = _cores.get((path, False))
         if core is None:
-            core = _cores[path] = Core(path, timeout_s=timeout_s)
+            core = _cores.get((path, read_only))
+        if core is None:
+            core = Core(path, read_only=read_only, timeout_s=timeout_s)
+            _cores[path, read_only] = core
         core.check_process()
         core.check_place()
         core.handles += 1
-        return core
+    if exclusive:
+        try:
+            core.lease.keep()
+        except BaseException:
+            release(core, exclusive=False)
+            raise
+    return core
 
 
-def release(core: Core) -> None:
+def release(core: Core, *, exclusive: bool) -> None:
     """Give a handle back; the last one closes the file."""
     if core.pid != os.getpid():
         return
     with _registry:
         core.handles -= 1
         if core.handles == 0:
-            del _cores[core.path]
+            del _cores[core.path, core.read_only]
             core.close()
+        elif exclusive:
+            core.lease.unkeep()
 
 
 @atexit.register

@@ -18,6 +18,10 @@ _SHARED = ("Unique file handle conflict", "different configuration")
 _PID = re.compile(r"held in (.*?) ?\(PID (\d+)\)")
 _VERSION = re.compile(r"version number (\d+), but we can only read .*?between (\d+) and (\d+)")
 _HEADER = "in block at location 0"
+_TORN_BLOCK = re.compile(
+    r"computed checksum (\d+) does not match stored checksum (\d+) in block at location (\d+)"
+)
+_BAD_LOG_ENTRY = re.compile(r"Corrupt WAL file: entry at byte position (\d+)")
 _READS_UP_TO = 69  # the newest storage version that DuckDB 2.0 reads
 _DAMAGED = (
     "Corrupt",
@@ -25,6 +29,7 @@ _DAMAGED = (
     "does not match the database file",
     "Could not read enough bytes",
 )
+_FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 _UNWRITABLE = ("Permission denied", "Read-only file system", "Operation not permitted")
 _INVALIDATED = ("has been invalidated", "invalidated because of a previous fatal error")
 
@@ -32,6 +37,18 @@ _INVALIDATED = ("has been invalidated", "invalidated because of a previous fatal
 def is_locked(exc: Exception) -> bool:
     """Whether another process holds the file."""
     return _LOCKED in str(exc)
+
+
+def torn_block(exc: Exception) -> tuple[int, int, int] | None:
+    """Return location, computed and stored checksum of a block that does not match, or None."""
+    found = _TORN_BLOCK.search(str(exc))
+    return (int(found[3]), int(found[1]), int(found[2])) if found else None
+
+
+def bad_log_entry(exc: Exception) -> int | None:
+    """Return the position of the first entry of the log that does not match, or None."""
+    found = _BAD_LOG_ENTRY.search(str(exc))
+    return int(found[1]) if found else None
 
 
 def is_invalidated(exc: Exception) -> bool:
@@ -104,7 +121,7 @@ def _header_version(path: str) -> int:
 
 def _fault(text: str, name: str) -> str:
     line = text.splitlines()[0] if text else "no message"
-    if "No space left on device" in text or "Disk quota exceeded" in text:
+    if any(sign in text for sign in _FULL):
         return f"disk of store {name} is full ({line}); free space and try again"
     if "not a valid DuckDB database file" in text:
         return f"file {name} is not a DuckDB database; choose another file"

@@ -1,8 +1,10 @@
 """Who holds the file, and when: one in-memory DuckDB instance to which the file is attached.
 
-Owns attach, detach and what "held" means. Does not own what is read or written. The one idea:
-every operation runs inside `held()`, fully materialised, so that no cursor outlives the hold;
-today the file stays attached until `close`, and a hold per operation needs no other change.
+Owns attach, detach and what "held" means. Does not own what is read or written, nor the queue
+(`turns`). The one idea: every operation runs inside `held()`, fully materialised, so that no cursor
+outlives the hold. Where another process has the store open, the file is let go at the end of each
+hold, before the caller goes on: a caller may keep Python busy for seconds, and then no thread of
+this process could let it go. Where none has, it stays attached while it is used.
 """
 
 from __future__ import annotations
@@ -10,40 +12,77 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import duckdb
 
-from nbdurable.errors import StoreClosed, StoreError, shown
-from nbdurable.stores.duckdb import faults, instances, schema
-from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION
+from nbdurable.errors import StoreClosed, StoreError
+from nbdurable.stores.duckdb import faults, instances, place, repair, schema
+from nbdurable.stores.duckdb.schema import ALIAS
+from nbdurable.stores.duckdb.spool import Spool
+from nbdurable.stores.duckdb.turns import Turns
+from nbdurable.stores.duckdb.witness import Witness
 
 _log = logging.getLogger("nbdurable")
-_MOST_NAME_BYTES = 240  # systems take 255, of which "<name>.spool" and such need some
-_FIRST_RETRY_S, _LAST_RETRY_S = 0.01, 0.1
+_FIRST_RETRY_S, _LAST_RETRY_S = 0.002, 0.1
+_LINGER_S = 0.1  # how long a file that nobody else wants stays attached after its last use
+_MOST_TURN_S = 0.05  # after which one who waits elsewhere comes before further holds here
+_MOST_DRAIN_S = 0.2
+_CLOSE_WAIT_S = 1.0  # for another holder, to checkpoint at the last close
+
+# Each attach replays the log, 0.2 ms per commit in it, and a checkpoint takes as long as 20 to 60.
+_IDLE_LOG_BYTES = 64_000  # worth a checkpoint when nobody waits
+_LEAST_LOG_BYTES, _MOST_LOG_BYTES = 16_000, 1_000_000  # worth one before the next attach
+_BARE_ATTACH_S = 0.001
+_CHECKPOINT_S = 0.005  # as long as none was timed
+_OWN_LOG_BYTES = 4 << 20  # while attached for good; below DuckDB's own 16 MiB, which hits an append
 
 
 class Lease:
     """The hold on one file by this process.
 
-    ``generation`` grows with each attach: cursors of an earlier one are of no use.
+    ``generation`` grows with each attach. ``instance`` grows when cursors made before are lost.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    spool : Spool
+        Knows whether another process has the store open.
+    turns : Turns, optional
+        The queue for the file; without one whoever comes is served.
+    timeout_s : float
+        How long to wait for another holder.
+    read_only : bool
+        Attach the file without a right to write.
     """
 
-    def __init__(self, path: str, *, timeout_s: float) -> None:
+    def __init__(
+        self, path: str, spool: Spool, turns: Turns | None, *, timeout_s: float, read_only: bool
+    ) -> None:
         self.path = path
+        self.read_only = read_only
         self.generation = 0
+        self.repairs: list[str] = []  # what was repaired, to be told once
+        self.instance = 0
+        self.witness = Witness(path)
+        self._spool = spool
+        self._turns = turns
         self._timeout_s = timeout_s
         self._change = threading.Condition()
         self._holds = 0
+        self._keepers = 0
         self._is_attached = False
         self._is_closed = False
+        self._attached_at = self._used_at = 0.0
+        self._replayed_s, self._checkpoint_s = 0.0, _CHECKPOINT_S
+        self._lingering: threading.Thread | None = None
         self._wal_seen = (0, 0)
         self._file = (0, 0)
         self._base = instances.take()
+        self._cursors: list[duckdb.DuckDBPyConnection] = []
 
     def open(self) -> None:
         """Attach the file, made first when missing, and check that it is a store.
@@ -58,31 +97,43 @@ class Lease:
             It cannot be read and written, or is no store.
         """
         try:
-            _check_place(self.path)
             if not os.path.lexists(self.path):
-                _create(self._base, self.path)
+                place.create_store(self._base, self.path)
             with self._change:
-                self._attach()
-            if schema.is_empty(self._base):
-                schema.create(self._base, _created_by())
-            schema.check_version(self._base, self.path)
-        except BaseException:
-            self._release()  # without a checkpoint: what is not ours stays as it is
+                self._attach(self._timeout_s)
+                if not self.read_only and schema.is_empty(self._base):
+                    schema.create(self._base, place.created_by())
+                version = schema.check_version(self._base, self.path)
+                if not self.read_only:
+                    schema.migrate(self._base, version)
+                self._rest()
+        except BaseException as exc:
+            self._release(is_last=not self._spool.others(afresh=True))  # without a checkpoint
+            if isinstance(exc, duckdb.Error):
+                raise faults.told(exc, self.path) from exc
             raise
 
     @contextlib.contextmanager
     def held(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Hold the file for one operation and yield a cursor of its own.
 
+        Not for the main thread, in which an interrupt could come between attaching and its note;
+        `aside.run` is.
+
         Raises
         ------
         StoreClosed
             After `close`.
+        StoreLocked
+            Another process held it until the deadline.
         """
         with self._change:
             self._check_open()
+            if self._is_attached and self._is_overdue():
+                self._change.wait_for(lambda: self._holds == 0, _MOST_DRAIN_S)
+                self._check_open()
             if not self._is_attached:
-                self._attach()
+                self._attach(self._timeout_s)
             self._holds += 1
             cursor = self._base.cursor()
         try:
@@ -91,12 +142,27 @@ class Lease:
             cursor.close()
             with self._change:
                 self._holds -= 1
-                self._change.notify_all()
+                if self._holds == 0:
+                    self._rest()
+                    self._change.notify_all()
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """Return a cursor that is good for this generation; to be called inside `held()`."""
+        """Return a cursor that is good inside holds for as long as `instance` stays."""
         with self._change:
-            return self._base.cursor()
+            self._cursors.append(self._base.cursor())
+            return self._cursors[-1]
+
+    def keep(self) -> None:
+        """Keep the file attached, until as many calls of `unkeep`."""
+        with self.held():
+            self._keepers += 1
+
+    def unkeep(self) -> None:
+        """Let the file go again when nobody else keeps it."""
+        with self._change:
+            self._keepers -= 1
+            if self._holds == 0 and not self._is_closed:
+                self._rest()
 
     def reattach(self, generation: int) -> None:
         """Attach anew after DuckDB invalidated the file; not to be called inside `held()`.
@@ -106,19 +172,30 @@ class Lease:
         with self._change:
             self._change.wait_for(lambda: self._holds == 0)
             self._check_open()
-            if generation == self.generation:
+            if generation == self.generation and self._is_attached:
                 self._detach()
-                self._attach()
+                self._attach(self._timeout_s)
+                self._rest()
 
     def close(self) -> None:
-        """Wait for the holds, checkpoint, detach and free the file."""
+        """Wait for the holds and free the file, whole if no other process has it open."""
         with self._change:
             if self._is_closed:
                 return
             self._is_closed = True
             self._change.wait_for(lambda: self._holds == 0)
-            self._checkpoint()
-            self._release()
+            is_last = not self._spool.others(afresh=True)
+            if is_last:
+                self._settle()
+            self._release(is_last=is_last)
+
+    def changed(self) -> int:
+        """Return a number that grows when others wrote; by a `stat`, without attaching."""
+        return self.witness.look(self._file)
+
+    def due_bytes(self) -> int:
+        """Return how long the log may be before an idle moment is used for a checkpoint."""
+        return _OWN_LOG_BYTES if self._keepers else _IDLE_LOG_BYTES
 
     def check_files(self) -> None:
         """Make sure that what is written can be found again; for the writer, between writes.
@@ -130,20 +207,16 @@ class Lease:
         StoreError
             The file at the path is not the one that is attached.
         """
-        if self.is_misplaced():
-            raise StoreError(
-                f"store {self.path!r} was removed or replaced while it was open; nothing was "
-                "written; put it back, or close all its sessions here and open it again"
-            )
+        self._check_file()
         seen = self._wal_seen[0]
-        if seen and seen != _identity(self.path + ".wal")[1]:
+        if seen and seen != place.identity(self.path + ".wal")[1]:
             _log.warning("%r was removed while the store was open; made up for", self.path + ".wal")
             self._base.execute(f"checkpoint {ALIAS}")
             self.sync_name()
 
     def is_misplaced(self) -> bool:
-        """Whether the attached file is no longer the one at the path."""
-        return self._is_attached and self._file != _identity(self.path)
+        """Whether the file that was opened is no longer the one at the path."""
+        return self._file != (0, 0) and self._file != place.identity(self.path)
 
     def wal_bytes(self) -> int:
         """Return the size of the write-ahead log in bytes; does not open it."""
@@ -154,15 +227,12 @@ class Lease:
 
     def sync_name(self) -> None:
         """Make the name of a new write-ahead log durable; DuckDB itself never syncs the folder."""
-        try:
-            status = os.stat(self.path + ".wal")
-        except OSError:
-            self._wal_seen = (0, 0)
-            return
         inode, size = self._wal_seen
-        self._wal_seen = (status.st_ino, status.st_size)
-        if (inode != status.st_ino or size > status.st_size) and os.name == "posix":
-            _sync_folder(self.path)
+        self._wal_seen = self._wal()
+        if self._wal_seen == (0, 0):
+            return
+        if (inode != self._wal_seen[0] or size > self._wal_seen[1]) and os.name == "posix":
+            place.sync_folder(self.path)
 
     # -- under the condition -------------------------------------------------------------------
 
@@ -170,34 +240,141 @@ class Lease:
         if self._is_closed:
             raise StoreClosed(f"store {self.path!r} is closed; open it again")
 
-    def _attach(self) -> None:
-        deadline, pause_s = time.monotonic() + self._timeout_s, _FIRST_RETRY_S
+    def _check_file(self) -> None:
+        if self.is_misplaced():
+            raise StoreError(
+                f"store {self.path!r} was removed or replaced while it was open; nothing was "
+                "written; put it back, or close all its sessions here and open it again"
+            )
+
+    def _wal(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self.path + ".wal")
+        except OSError:
+            return (0, 0)
+        return (status.st_ino, status.st_size)
+
+    def _attach(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        try:
+            if self._turns is not None:
+                self._turns.enter(deadline)  # else DuckDB's lock decides, and names the holder
+            self._attach_by(deadline)
+        except BaseException:
+            self._leave_turn()
+            raise
+        self._is_attached = True
+        self._attached_at = time.monotonic()
+        self._file = place.identity(self.path)
+        self._wal_seen = self._wal()
+        self.generation += 1
+        self.witness.attached()
+
+    def _attach_by(self, deadline: float) -> None:
+        pause_s = _FIRST_RETRY_S
+        options = ", read_only" if self.read_only else ""
         while True:
+            self._check_file()  # a missing one would be made
+            began = time.monotonic()
             try:
-                _attach_file(self._base, self.path)
-                break
+                self.repairs += repair.attach(
+                    lambda: place.attach_file(self._base, self.path, options),
+                    self.path,
+                    deadline,
+                    is_first=self.generation == 0,
+                    read_only=self.read_only,
+                )
+                self._replayed_s += max(0.0, time.monotonic() - began - _BARE_ATTACH_S)
+                return
             except duckdb.Error as exc:
                 if not faults.is_locked(exc) or time.monotonic() + pause_s > deadline:
                     raise faults.told(exc, self.path) from exc
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LAST_RETRY_S)
-        self._is_attached = True
-        self._file = _identity(self.path)
-        self.generation += 1
 
-    def _release(self) -> None:
+    def _is_overdue(self) -> bool:
+        is_long = time.monotonic() - self._attached_at > _MOST_TURN_S
+        return is_long and self._holds > 0 and not self._keepers and self._spool.others()
+
+    def _rest(self) -> None:
+        """Let the file go unless it is kept, or used soon again and wanted by nobody else."""
+        if self._keepers or not self._is_attached:
+            return
+        if self._spool.others() or not self._linger():
+            self._let_go()
+
+    def _linger(self) -> bool:
+        self._used_at = time.monotonic()
+        if self._lingering is None:
+            thread = threading.Thread(
+                target=self._let_go_when_idle, name="nbdurable-lease", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError:
+                return False  # no thread starts once the interpreter ends
+            self._lingering = thread
+        return True
+
+    def _let_go_when_idle(self) -> None:
+        while True:
+            with self._change:
+                rest_s = self._used_at + _LINGER_S - time.monotonic()
+                if rest_s <= 0 and self._holds == 0 and not self._keepers:
+                    self._let_go()
+                if self._is_closed or self._keepers or not self._is_attached:
+                    self._lingering = None
+                    return
+            time.sleep(max(rest_s, _LINGER_S / 4))
+
+    def _let_go(self) -> None:
+        if not self._is_attached:
+            return
+        if not self.read_only:
+            self._shorten_log()
+        self._detach()
+        self._leave_turn()
+
+    def _shorten_log(self) -> None:
+        """Checkpoint once replays took half as long as that does, as others replay it too."""
+        log_bytes = self.wal_bytes()
+        if log_bytes < _LEAST_LOG_BYTES:
+            self._replayed_s = 0.0  # another process did it
+        elif log_bytes > _MOST_LOG_BYTES or self._replayed_s > self._checkpoint_s / 2:
+            began = time.monotonic()
+            self._checkpoint()
+            self._checkpoint_s = time.monotonic() - began
+            self._replayed_s = 0.0
+
+    def _leave_turn(self) -> None:
+        if self._turns is not None:
+            self._turns.leave()
+
+    def _release(self, *, is_last: bool) -> None:
         self._is_closed = True
         self._detach()
+        if self._turns is not None:
+            self._turns.close(is_last=is_last)
+        self._drop_cursors()
         instances.give_back(self._base)
 
-    def _checkpoint(self) -> None:
-        # So that after a close the one file is the whole store, whoever copies it.
-        if not self._is_attached or not (self.wal_bytes() or self._wal_seen[1]):
+    def _settle(self) -> None:
+        """Make the one file the whole store, whoever copies it."""
+        if self.read_only or not (self.wal_bytes() or self._wal_seen[1]):
             return
+        if not self._is_attached:
+            try:
+                self._attach(_CLOSE_WAIT_S)
+            except StoreError as exc:
+                _log.warning("%s", exc)  # the log keeps everything durable
+                return
         if self.is_misplaced():
             _log.warning("store %r was removed or replaced while it was open", self.path)
-            if _identity(self.path + ".wal")[1] not in (0, self._wal_seen[0]):
+            if place.identity(self.path + ".wal")[1] not in (0, self._wal_seen[0]):
                 return  # a checkpoint would take away the log of the file there now
+        self._checkpoint()
+
+    def _checkpoint(self) -> None:
         try:
             self._base.execute(f"checkpoint {ALIAS}")
         except duckdb.Error as exc:
@@ -206,103 +383,18 @@ class Lease:
     def _detach(self) -> None:
         if not self._is_attached:
             return
+        self.witness.leaving()
         self._is_attached = False
         try:
             self._base.execute(f"detach {ALIAS}")
         except duckdb.Error:
             # A fatal error takes the whole instance along: a new one attaches the file afresh.
+            self._drop_cursors()
             self._base.close()
             self._base = instances.take()
+            self.instance += 1
 
-
-def _identity(path: str) -> tuple[int, int]:
-    """Return what names a file whatever it is called; zeros where there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return (0, 0)
-    return (status.st_dev, status.st_ino)
-
-
-def _attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str = "") -> None:
-    quoted = path.replace("'", "''")
-    connection.execute(f"attach '{quoted}' as {ALIAS} (type duckdb{options})")
-
-
-def _check_place(path: str) -> None:
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise StoreError(f"folder {folder!r} of store {path!r} does not exist; create it first")
-    if os.path.isdir(path):
-        raise StoreError(f"store {path!r} is a folder; give the path of a file in it")
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise StoreError(f"store {path!r} is no regular file; choose another path")
-    if os.name == "posix" and "\\" in path:
-        raise StoreError(
-            f"store {path!r} has a backslash in its path, which DuckDB takes for a folder; "
-            "choose another path"
-        )
-    if len(os.fsencode(os.path.basename(path))) > _MOST_NAME_BYTES:
-        raise StoreError(
-            f"store {shown(path)} has a name of more than {_MOST_NAME_BYTES} bytes, which leaves "
-            "no room for the names beside it; choose a shorter one"
-        )
-    if os.path.exists(path) and os.path.getsize(path) == 0:
-        raise StoreError(
-            f"file {path!r} is empty, which is no DuckDB database; "
-            "remove it, or choose another file"
-        )
-    try:
-        # DuckDB opens a file in a read-only folder, and fails at the first commit.
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as exc:
-        raise StoreError(
-            f"folder {folder!r} of store {path!r} cannot be written "
-            f"({exc.strerror}); change its permissions, or choose another folder"
-        ) from exc
-
-
-def _create(connection: duckdb.DuckDBPyConnection, path: str) -> None:
-    """Make an empty store under another name and link it in place: it is whole or not there."""
-    with tempfile.TemporaryDirectory(
-        dir=os.path.dirname(path), prefix=f".{os.path.basename(path)[:40]}."
-    ) as folder:
-        fresh = os.path.join(folder, "new.duckdb")
-        try:
-            _attach_file(connection, fresh, f", storage_version '{STORAGE_VERSION}'")
-            schema.create(connection, _created_by())
-            connection.execute(f"detach {ALIAS}")
-        except duckdb.Error as exc:
-            raise faults.told(exc, path) from exc
-        _put_in_place(fresh, path)
-    _sync_folder(path)
-
-
-def _put_in_place(fresh: str, path: str) -> None:
-    try:
-        os.link(fresh, path)
-    except FileExistsError:
-        return  # another process was quicker; its file is as good
-    except OSError:
-        # A file system without hard links.
-        if not os.path.lexists(path):
-            os.rename(fresh, path)
-
-
-def _sync_folder(path: str) -> None:
-    if os.name != "posix":
-        return
-    descriptor = os.open(Path(path).parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _created_by() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"nbdurable {version('nbdurable')}, duckdb {duckdb.__version__}"
-    except PackageNotFoundError:
-        return f"nbdurable from source, duckdb {duckdb.__version__}"
+    def _drop_cursors(self) -> None:
+        for cursor in self._cursors:
+            cursor.close()
+        self._cursors.clear()

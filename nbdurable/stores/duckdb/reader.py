@@ -26,7 +26,7 @@ from nbdurable.stored import (
     SessionSummary,
     StoredEntry,
 )
-from nbdurable.stores.duckdb import faults
+from nbdurable.stores.duckdb import aside, faults
 from nbdurable.stores.duckdb.lease import Lease
 from nbdurable.stores.duckdb.schema import ALIAS, FIELDS
 from nbdurable.stores.duckdb.state import no_session
@@ -193,19 +193,23 @@ class Reader:
 
     def read(self, query: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         """Return what `query` makes of a cursor, once more when the file was attached anew."""
+
+        def work(job: aside.Job[T]) -> T:
+            return self._read(query, job)
+
+        return aside.run(work)
+
+    def _read(self, query: Callable[[duckdb.DuckDBPyConnection], T], job: aside.Job[T]) -> T:
         for is_last in (False, True):
-            generation = self._lease.generation
+            generation = 0
             try:
                 with self._lease.held() as cursor:
-                    return query(cursor)
+                    generation = self._lease.generation
+                    with job.stoppable(cursor.interrupt):
+                        return query(cursor)
             except duckdb.Error as exc:
                 if is_last or not faults.is_invalidated(exc):
                     raise faults.told_of_call(exc, self._lease.path) from exc
-            except RuntimeError as exc:
-                # How DuckDB tells of an interrupt that it saw before Python did.
-                if "Query interrupted" in str(exc):
-                    raise KeyboardInterrupt from exc
-                raise
             self._lease.reattach(generation)
         raise AssertionError("unreachable")
 

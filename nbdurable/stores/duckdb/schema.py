@@ -7,6 +7,7 @@ replayed DDL and indexes are where DuckDB's recovery fails.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 SCHEMA_VERSION = 1
+# What makes of a version the next one, as statements: new tables and views, and what fills them.
+MIGRATIONS: dict[int, tuple[str, ...]] = {}
 ALIAS = "nbd_file"  # the catalog under which this package attaches the file
 STORAGE_VERSION = "v1.5.0"  # read and written by DuckDB 1.5 too
 
@@ -85,17 +88,18 @@ def columns_of(table: str) -> tuple[str, ...]:
 
 COLUMNS: dict[str, tuple[str, ...]] = {table: columns_of(table) for table in TABLES}
 
-# By which column a row is found again when the outcome of its commit is unknown (B67).
-KEYS: dict[str, str] = {
-    "sessions": "id",
-    "entries": "id",
-    "moves": "seq",
-    "blobs": "sha256",
-    "contexts": "digest",
-    "runs": "id",
-    "run_ends": "run_id",
-    "experiments": "counter",
-    "annotations": "counter",
+# By which columns a row is found again when the outcome of its commit is unknown (B67). A counter
+# alone will not do: what failed here leaves it to the next one, who may be another process.
+KEYS: dict[str, tuple[str, ...]] = {
+    "sessions": ("id", "created_at", "counter"),
+    "entries": ("id",),
+    "moves": ("seq", "session_id", "entry_id", "created_at"),
+    "blobs": ("sha256",),
+    "contexts": ("digest",),
+    "runs": ("id",),
+    "run_ends": ("run_id", "session_id", "created_at"),
+    "experiments": ("id", "counter", "plan_json"),
+    "annotations": ("id", "counter"),
 }
 
 RECORDS: dict[str, type[Any]] = {
@@ -117,12 +121,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 def create(connection: DuckDBPyConnection, created_by: str) -> None:
     """Make tables and views in the attached file, all or nothing, and checkpoint them."""
     connection.execute("begin")
-    connection.execute(f"use {ALIAS}")
-    connection.execute("create schema nbd")
-    for table, columns in TABLES.items():
-        connection.execute(f"create table nbd.{table} ({columns})")
-    for view, query in VIEWS.items():
-        connection.execute(f"create view main.{view} as {query}")
+    create_tables(connection, ALIAS)
     connection.execute(
         "insert into nbd.meta values ('schema_version', ?), ('created_by', ?)",
         [str(SCHEMA_VERSION), created_by],
@@ -132,6 +131,16 @@ def create(connection: DuckDBPyConnection, created_by: str) -> None:
     connection.execute(f"checkpoint {ALIAS}")
 
 
+def create_tables(connection: DuckDBPyConnection, alias: str) -> None:
+    """Make tables and views in the file attached as `alias`, and use it."""
+    connection.execute(f"use {alias}")
+    connection.execute("create schema nbd")
+    for table, columns in TABLES.items():
+        connection.execute(f"create table nbd.{table} ({columns})")
+    for view, query in VIEWS.items():
+        connection.execute(f"create view main.{view} as {query}")
+
+
 def is_empty(connection: DuckDBPyConnection) -> bool:
     """Whether the attached file is a DuckDB database without a table or view."""
     query = "select count(*) from duckdb_tables() where database_name = ?"
@@ -139,8 +148,8 @@ def is_empty(connection: DuckDBPyConnection) -> bool:
     return not any(_one(connection, text) for text in (query, views))
 
 
-def check_version(connection: DuckDBPyConnection, name: str) -> None:
-    """Raise unless the attached file holds the tables of a version known here.
+def check_version(connection: DuckDBPyConnection, name: str) -> int:
+    """Return the version of the attached file's tables, which is one known here.
 
     Raises
     ------
@@ -158,8 +167,8 @@ def check_version(connection: DuckDBPyConnection, name: str) -> None:
             f"file {name!r} is a DuckDB database without the tables of a store; choose another file"
         )
     query = f"select value from {ALIAS}.nbd.meta where key = 'schema_version'"
-    row = connection.execute(query).fetchone()
-    version = int(row[0]) if row and str(row[0]).isdecimal() else 0
+    told = [str(value) for (value,) in connection.execute(query).fetchall()]
+    version = max((int(value) if value.isdecimal() else 0 for value in told), default=0)
     if version > SCHEMA_VERSION:
         raise StoreTooNew(
             f"store {name!r} has schema version {version} and this nbdurable reads up to "
@@ -167,9 +176,37 @@ def check_version(connection: DuckDBPyConnection, name: str) -> None:
         )
     if version < 1:
         raise StoreError(
-            f"store {name!r} has no legal schema version ({shown(row and row[0])}); "
+            f"store {name!r} has no legal schema version ({shown(told and told[-1])}); "
             "restore the file from a copy (it was not changed)"
         )
+    return version
+
+
+def migrate(connection: DuckDBPyConnection, version: int) -> None:
+    """Bring the attached file from an older version to this one, all or nothing (B62).
+
+    The version it had stays on record: the highest counts.
+    """
+    if version == SCHEMA_VERSION:
+        return
+    connection.execute("begin")
+    try:
+        connection.execute(f"use {ALIAS}")
+        for step in range(version, SCHEMA_VERSION):
+            for statement in MIGRATIONS[step]:
+                connection.execute(statement)
+        connection.execute(
+            "insert into nbd.meta values ('schema_version', ?)", [str(SCHEMA_VERSION)]
+        )
+        connection.execute("commit")
+    except BaseException:
+        with contextlib.suppress(Exception):  # a commit that failed has rolled back already
+            connection.execute("rollback")
+        raise
+    finally:
+        connection.execute("use memory")
+    # Replayed DDL is where DuckDB's recovery fails.
+    connection.execute(f"checkpoint {ALIAS}")
 
 
 def _one(connection: DuckDBPyConnection, query: str) -> int:

@@ -1,4 +1,4 @@
-"""Answers in flight, kept beside the file until they are appended (B24).
+"""Answers in flight, kept beside the file until they are appended (B24), and who else is there.
 
 Owns one file per process in ``<store>.spool/``, under a lock held while the store is open; a lock
 that is free tells that its process is gone. The one idea: a draft is written without a sync, since
@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -21,23 +22,59 @@ from filelock import FileLock, Timeout
 
 from nbdurable.errors import StoreError
 from nbdurable.stored import RunEnd, SpoolDraft, StoredEntry
+from nbdurable.stores.duckdb.turns import Turns, new_lock
 
 _log = logging.getLogger("nbdurable")
 _COMPACT_BYTES = 8 << 20  # a longer file is rewritten with the newest snapshot of each draft
+_ENTER_S = 5.0  # for one who looks at this moment whether the process is alive
+_LOOK_S = 1.0  # between two looks whether others are alive
 
 
 class Spool:
     """The drafts of one open store, and those that dead processes left."""
 
     def __init__(self, store_path: str, owner: str) -> None:
-        self._folder = Path(store_path + ".spool")
-        self._path = self._folder / f"{owner}.jsonl"
+        self.folder = Path(store_path + ".spool")
+        self._path = self.folder / f"{owner}.jsonl"
+        self._own = _lock_path(self._path).name
         self._mutex = threading.Lock()
         self._drafts: dict[str, bytes] = {}  # entry id -> its newest line
         self._lock: FileLock | None = None
         self._descriptor = -1
         self._size_bytes = 0
         self._compact_bytes = _COMPACT_BYTES
+        self._dead = {Turns.NAME}  # locks that stand for no living process
+        self._looked_at = 0.0
+
+    def enter(self) -> None:
+        """Let others know that this process has the store open.
+
+        Raises
+        ------
+        StoreError
+            The folder cannot be written, or its disk is full.
+        """
+        with self._mutex, self._told():
+            self._enter()
+
+    def others(self, *, afresh: bool = False) -> bool:
+        """Whether another process has the store open; one that died is noticed a second later.
+
+        `afresh` looks now.
+        """
+        try:
+            names = {name for name in os.listdir(self.folder) if name.endswith(".lock")}
+        except OSError:
+            return False
+        names -= self._dead
+        names.discard(self._own)
+        if names and (afresh or time.monotonic() - self._looked_at > _LOOK_S):
+            self._looked_at = time.monotonic()
+            gone = {name for name in names if _is_gone(self.folder / name)}
+            # What is left of one is its spool, to be recovered; a newcomer has none yet.
+            self._dead |= {name for name in gone if (self.folder / name).exists()}
+            names -= gone
+        return bool(names)
 
     def put(self, draft: SpoolDraft) -> None:
         """Write the newest snapshot of a draft; without a sync.
@@ -70,7 +107,9 @@ class Spool:
         with self._mutex:
             if self._lock is None:
                 return
-            os.close(self._descriptor)
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
             if not self._drafts:
                 self._path.unlink(missing_ok=True)
             _free(self._lock, self._path)
@@ -82,7 +121,7 @@ class Spool:
         drafts: list[SpoolDraft] = []
         with contextlib.ExitStack() as locks:
             dead: list[tuple[Path, bool]] = []
-            for path in sorted(self._folder.glob("*.jsonl")):
+            for path in sorted(self.folder.glob("*.jsonl")):
                 if path == self._path or not path.is_file() or not (lock := _taken(path)):
                     continue
                 locks.callback(_free, lock, path)
@@ -99,14 +138,26 @@ class Spool:
 
     # -- under the mutex -----------------------------------------------------------------------
 
-    def _open(self) -> None:
+    def _enter(self) -> None:
         if self._lock is not None:
             return
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        lock = FileLock(_lock_path(self._path))
-        lock.acquire(timeout=0)
-        self._descriptor = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        path = _lock_path(self._path)
+        while True:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            lock = new_lock(path)
+            try:
+                lock.acquire(timeout=_ENTER_S, poll_interval=0.01)
+            except FileNotFoundError:
+                continue  # the last process to leave took the folder away
+            if path.exists():
+                break
+            lock.release()  # taken for one that a dead process left
         self._lock = lock
+
+    def _open(self) -> None:
+        self._enter()
+        if self._descriptor < 0:
+            self._descriptor = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
 
     def _write(self, line: bytes) -> None:
         if self._size_bytes + len(line) > self._compact_bytes:
@@ -153,12 +204,21 @@ def _lock_path(path: Path) -> Path:
 
 def _taken(path: Path) -> FileLock | None:
     """Return the lock of a spool whose process is gone, else None."""
-    lock = FileLock(_lock_path(path))
+    lock = new_lock(_lock_path(path))
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
+        lock.acquire(blocking=False)
+    except (Timeout, OSError):
         return None
     return lock
+
+
+def _is_gone(lock_path: Path) -> bool:
+    """Whether the process of a lock ended; takes away what it left but a spool to recover."""
+    spool = lock_path.with_suffix(".jsonl")
+    if not (lock := _taken(spool)):
+        return False
+    _free(lock, spool)
+    return True
 
 
 def _free(lock: FileLock, path: Path) -> None:

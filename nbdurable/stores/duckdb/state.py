@@ -24,6 +24,12 @@ _NEWEST_SEQ = f"""
         coalesce((select max(seq) from {ALIAS}.nbd.moves), 0))
 """
 _NEWEST_COUNTER = f"select coalesce(max(counter), 0) from {ALIAS}.nbd.{{table}}"
+_NEWER = f"""
+    select seq, session_id, id::varchar, n, depth, moves_leaf from {ALIAS}.nbd.entries
+    where seq > $1
+    union all select seq, session_id, entry_id::varchar, null, null, true from {ALIAS}.nbd.moves
+    where seq > $1 order by seq
+"""
 _NEWEST_ID = f"select max(id)::varchar from {ALIAS}.nbd.entries"
 _HOMES = f"""
     select id::varchar, session_id from {ALIAS}.nbd.entries
@@ -70,6 +76,26 @@ class State:
         self._known: dict[tuple[str, str], object] = {}
         self._homes: dict[str, str] = {}  # of the entries appended since the last reset
         self._newest_id: str | None = None
+
+    def catch_up(self) -> None:
+        """Learn what others wrote, which is newer than all that is known here."""
+        seq = self._counters.get("seq")
+        if seq is None:
+            self.reset()
+            return
+        rows = self._lookup(_NEWER, (seq,))
+        for _, session_id, entry_id, n, depth, moves_leaf in rows:
+            session = self._sessions.get(str(session_id))
+            if n is not None:
+                self._homes[str(entry_id)] = str(session_id)
+            if session is None:
+                continue
+            if n is not None:
+                session.last_n = int(str(n))
+                session.depths[str(entry_id)] = int(str(depth))
+            if moves_leaf:
+                session.position = None if entry_id is None else str(entry_id)
+        self._counters = {"seq": int(str(rows[-1][0])) if rows else seq}
 
     # -- counters ------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -28,7 +29,10 @@ from nbdurable.stored import (
     StoredEntry,
 )
 from nbdurable.stores.beside import with_run
+from nbdurable.stores.duckdb.copying import back_up
 from nbdurable.stores.duckdb.core import Core, acquire, release
+from nbdurable.stores.duckdb.repair import RepairNotice
+from nbdurable.stores.duckdb.writer import Writer
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -39,38 +43,56 @@ T = TypeVar("T")
 class DuckDBStore:
     """Keep sessions in a DuckDB file; what a call returned from survives a kill.
 
-    Safe from many threads. One process holds the file; its stores on one file share the hold, and
-    the last `close` frees it.
+    Safe from many threads, and many processes of one machine: each has the file for the time of an
+    operation, in turn, and sees what the others wrote (B68).
 
     Parameters
     ----------
     path : str or Path
         The file, created when missing; its folder must exist.
     exclusive : bool
-        Keep the file attached until `close`. The only way so far.
+        Keep the file until `close`, so that no other process can use it.
+    read_only : bool
+        Only read, also what cannot be written. Ignored where this process writes to the file.
     timeout_s : float
         How long to wait for another process that holds the file.
 
     Raises
     ------
     StoreLocked
-        Another process holds the file, or another DuckDB connection of this one.
+        Another process holds the file, or another DuckDB connection of this one; so of every
+        verb that reads or writes.
     StoreTooNew
         A newer nbdurable or DuckDB wrote the file.
     StoreError
         The file cannot be read and written, is damaged, or is no store.
     """
 
-    def __init__(self, path: str | Path, *, exclusive: bool = True, timeout_s: float = 2.0) -> None:
-        if not exclusive:
-            raise StoreError(
-                f"store {os.fspath(path)!r} cannot be shared between processes yet; "
-                "open it with exclusive=True"
-            )
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        exclusive: bool = False,
+        read_only: bool = False,
+        timeout_s: float = 10.0,
+    ) -> None:
         self._name = os.path.realpath(path)
         self._is_closed = False
+        self._is_exclusive = exclusive
         self._closing = threading.Lock()
-        self._core = acquire(self._name, timeout_s=timeout_s)
+        self._core = acquire(
+            self._name, exclusive=exclusive, read_only=read_only, timeout_s=timeout_s
+        )
+        self._tell_of_repairs()
+
+    def _tell_of_repairs(self) -> None:
+        repairs = self._core.lease.repairs
+        try:
+            while repairs:
+                warnings.warn(repairs.pop(0), RepairNotice, stacklevel=3)
+        except BaseException:
+            self.close()  # where warnings are errors
+            raise
 
     @property
     def name(self) -> str:
@@ -101,7 +123,7 @@ class DuckDBStore:
     ) -> tuple[StoredEntry, ...]:
         """Create a session with what it holds, in one transaction."""
         given = tuple(entries)
-        return self._held().writer.run(
+        return self._writer().run(
             lambda plans, batch: plans.create_session(batch, session, given, beside)
         )
 
@@ -127,7 +149,7 @@ class DuckDBStore:
         """Store entries, a run's start and end, and more, all or nothing."""
         given = tuple(entries)
         beside = with_run(beside, start, end)
-        stored = self._held().writer.run(
+        stored = self._writer().run(
             lambda plans, batch: plans.append(batch, session_id, given, beside)
         )
         with contextlib.suppress(StoreError):
@@ -141,13 +163,14 @@ class DuckDBStore:
 
     def changes(self, session_id: str) -> int:
         """Return a number that grows with every row of the session that its image reads."""
-        return self._held().writer.changes[session_id]
+        core = self._held()
+        return core.writer.changes[session_id] + (core.lease.changed() << 32)
 
     # -- position ------------------------------------------------------------------------------
 
     def move(self, session_id: str, entry_id: str | None, created_at: int) -> Move:
         """Store a move of the position to an entry of the session, or to the root."""
-        return self._held().writer.run(
+        return self._writer().run(
             lambda plans, batch: plans.move(batch, session_id, entry_id, created_at)
         )
 
@@ -160,7 +183,7 @@ class DuckDBStore:
     def put_blob(self, sha256: str, data: bytes) -> None:
         """Keep bytes under their hash, once."""
         kept = bytes(data)
-        self._held().writer.run(lambda plans, batch: plans.put_blob(batch, sha256, kept))
+        self._writer().run(lambda plans, batch: plans.put_blob(batch, sha256, kept))
 
     def get_blob(self, sha256: str) -> bytes:
         """Return the bytes of a hash."""
@@ -171,7 +194,7 @@ class DuckDBStore:
     def annotate(self, annotations: Sequence[Annotation]) -> tuple[Annotation, ...]:
         """Store annotations in one transaction; return them with their counters."""
         given = tuple(annotations)
-        return self._held().writer.run(lambda plans, batch: plans.annotate(batch, given))
+        return self._writer().run(lambda plans, batch: plans.annotate(batch, given))
 
     def load_annotations(self, session_id: str, after: int = 0) -> list[Annotation]:
         """Return the session's annotations with a counter above `after`, in order."""
@@ -182,16 +205,12 @@ class DuckDBStore:
     def start_run(self, run: RunRecord, context: Context | None = None) -> None:
         """Store a run's start alone, with its context when that is new."""
         beside = with_run(NOTHING, run, context=context)
-        self._held().writer.run(
-            lambda plans, batch: plans.append(batch, run.session_id, (), beside)
-        )
+        self._writer().run(lambda plans, batch: plans.append(batch, run.session_id, (), beside))
 
     def end_run(self, end: RunEnd) -> None:
         """Store a run's end alone; a run that has one keeps the first."""
         beside = with_run(NOTHING, end=end)
-        self._held().writer.run(
-            lambda plans, batch: plans.append(batch, end.session_id, (), beside)
-        )
+        self._writer().run(lambda plans, batch: plans.append(batch, end.session_id, (), beside))
 
     def load_runs(self, session_id: str) -> list[tuple[RunRecord, RunEnd | None]]:
         """Return the session's runs in the order they started, each with its end if any."""
@@ -199,7 +218,7 @@ class DuckDBStore:
 
     def save_context(self, context: Context) -> None:
         """Keep a context under its digest, once."""
-        self._held().writer.run(lambda plans, batch: plans.save_context(batch, context))
+        self._writer().run(lambda plans, batch: plans.save_context(batch, context))
 
     def load_context(self, digest: str) -> Context:
         """Return the context of a digest."""
@@ -207,9 +226,7 @@ class DuckDBStore:
 
     def save_experiment(self, experiment: ExperimentRecord) -> ExperimentRecord:
         """Store a plan; return it with its counter."""
-        return self._held().writer.run(
-            lambda plans, batch: plans.save_experiment(batch, experiment)
-        )
+        return self._writer().run(lambda plans, batch: plans.save_experiment(batch, experiment))
 
     def load_experiments(self, session_id: str, after: int = 0) -> list[ExperimentRecord]:
         """Return the session's plans with a counter above `after`, in order."""
@@ -224,10 +241,28 @@ class DuckDBStore:
         """
         return self._held().reader.read(work)
 
+    # -- copies --------------------------------------------------------------------------------
+
+    def backup(self, path: str | Path) -> Path:
+        """Copy the store to a new file while it is in use; return its path.
+
+        The copy holds everything stored before the call, in a file of its own without a log;
+        answers in flight are not in it.
+
+        Raises
+        ------
+        StoreError
+            There is a file already, or it cannot be written; this store is unharmed.
+        """
+        to = os.path.abspath(os.path.expanduser(os.fspath(path)))
+        self._held().reader.read(lambda cursor: back_up(cursor, self._name, to))
+        return Path(to)
+
     # -- answers in flight ---------------------------------------------------------------------
 
     def spool(self, draft: SpoolDraft) -> None:
         """Remember an answer in flight beside the file, until its entry is appended."""
+        self._writer()
         self._held().spool.put(draft)
 
     def unspool(self, entry_id: str) -> None:
@@ -236,6 +271,8 @@ class DuckDBStore:
 
     def recover(self) -> tuple[StoredEntry, ...]:
         """Append what dead processes left in their spools, each exactly once; return it."""
+        if self._held().read_only:
+            return ()
         with self._held().spool.left_behind() as drafts:
             return tuple(entry for draft in drafts for entry in self._recover(draft))
 
@@ -253,10 +290,19 @@ class DuckDBStore:
         with self._closing:
             if not self._is_closed:
                 self._is_closed = True
-                release(self._core)
+                release(self._core, exclusive=self._is_exclusive)
 
     def _held(self) -> Core:
         self._core.check_process()
         if self._is_closed:
             raise StoreClosed(f"store {self._name!r} is closed; open it again")
         return self._core
+
+    def _writer(self) -> Writer:
+        core = self._held()
+        if core.read_only:
+            raise StoreError(
+                f"store {self._name!r} is open for reading only; nothing was written; "
+                "open it without read_only, or work on a copy"
+            )
+        return core.writer

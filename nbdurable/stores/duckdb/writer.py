@@ -29,8 +29,7 @@ Plan = Callable[[Plans, Batch], T]
 
 _MOST_PLANS = 256  # of one transaction
 _WAIT_S = 0.2  # a slice of a caller's wait, between which an interrupt gets through
-_IDLE_S = 1.0
-_IDLE_CHECKPOINT_BYTES = 4 << 20  # below DuckDB's own 16 MiB, which would hit an append
+_IDLE_S = 0.3
 
 
 class _Op:
@@ -70,7 +69,9 @@ class Writer:
         self._plans = Plans(lease.path, self._state)
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._inserter: Inserter | None = None
-        self._due_bytes = _IDLE_CHECKPOINT_BYTES
+        self._made_in = 0  # the instance of the inserter's cursor
+        self._foreign = -1  # what others wrote, when the state was last right
+        self._least_due_bytes = 0  # more after a checkpoint that failed
         self.changes: Counter[str] = Counter()  # rows stored that a session's image reads
 
     def run(self, plan: Plan[T]) -> T:
@@ -116,7 +117,8 @@ class Writer:
 
     def _next(self) -> list[_Op] | None:
         """Return the ops to run together: none when it is time for a checkpoint, None to stop."""
-        is_due = self._lease.wal_bytes() > self._due_bytes
+        due_bytes = max(self._lease.due_bytes(), self._least_due_bytes)
+        is_due = self._lease.wal_bytes() > due_bytes
         try:
             first = self._queue.get(timeout=_IDLE_S if is_due else None)
         except queue.Empty:
@@ -154,6 +156,7 @@ class Writer:
             with self._lease.held() as cursor:
                 generation = self._lease.generation
                 self._cursor = cursor
+                self._catch_up()
                 for op in ops:
                     try:
                         op.result = op.plan(self._plans, batch)
@@ -174,8 +177,16 @@ class Writer:
             op.finish(refusal)
         return None
 
+    def _catch_up(self) -> None:
+        """Learn what others wrote since the last transaction."""
+        foreign = self._lease.witness.foreign
+        if foreign != self._foreign:
+            self._state.catch_up()
+            self._foreign = foreign
+
     def _write(self, batch: Batch) -> None:
-        if self._inserter is None:
+        if self._inserter is None or self._made_in != self._lease.instance:
+            self._made_in = self._lease.instance
             self._inserter = Inserter(self._lease.cursor())
         self._inserter.write(batch)
         self._lease.sync_name()
@@ -196,7 +207,7 @@ class Writer:
         path = self._lease.path
         try:
             if faults.is_invalidated(exc):
-                self._reattach(generation)
+                self._lease.reattach(generation)
             if len(batch) and self._is_stored(batch):
                 return None
         except (duckdb.Error, NbDurableError) as second:
@@ -213,28 +224,24 @@ class Writer:
         told.__cause__ = exc
         return told
 
-    def _reattach(self, generation: int) -> None:
-        self._drop_inserter()
-        self._lease.reattach(generation)
-
     def _is_stored(self, batch: Batch) -> bool:
-        table, column, key = batch.first()
-        query = f"select 1 from {ALIAS}.nbd.{table} where {column} = ? limit 1"
+        query, params = batch.witness()
         with self._lease.held() as cursor:
-            return bool(cursor.execute(query, [key]).fetchall())
+            return bool(cursor.execute(query, params).fetchall())
 
     def _checkpoint(self) -> None:
-        generation = self._lease.generation
+        generation = 0
         try:
             with self._lease.held() as cursor:
+                generation = self._lease.generation
                 cursor.execute(f"checkpoint {ALIAS}")
-            self._lease.sync_name()
-            self._due_bytes = _IDLE_CHECKPOINT_BYTES
+                self._lease.sync_name()
+            self._least_due_bytes = 0
         except NbDurableError:
             return  # the file is not attached; the next call tries again, and tells
         except duckdb.Error as exc:
             # A full disk, or another transaction; the log keeps everything durable meanwhile.
-            self._due_bytes = 2 * self._lease.wal_bytes()
+            self._least_due_bytes = 2 * self._lease.wal_bytes()
             if faults.is_invalidated(exc):
                 with contextlib.suppress(NbDurableError):
-                    self._reattach(generation)
+                    self._lease.reattach(generation)

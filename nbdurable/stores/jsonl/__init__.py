@@ -8,7 +8,7 @@ come before the first entry that needs them; the last line holds counts and a su
 from __future__ import annotations
 
 from nbdurable.stores.jsonl.reader import is_recording, opened
-from nbdurable.stores.jsonl.sections import Addition, Section, add, along, section_of
+from nbdurable.stores.jsonl.sections import Addition, Section, add, along, blobs_of, section_of
 from nbdurable.stores.jsonl.store import RecordingStore
 from nbdurable.stores.jsonl.writer import lines_of, replacing, write_recording
 
@@ -18,6 +18,7 @@ __all__ = [
     "Section",
     "add",
     "along",
+    "blobs_of",
     "is_recording",
     "lines_of",
     "opened",

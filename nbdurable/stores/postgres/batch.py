@@ -40,7 +40,7 @@ class Batch:
     def first(self) -> tuple[str, str, object]:
         """Return table, key column and key of a row that only this transaction can have stored."""
         table = next((name for name in self.rows if name not in _ONCE), next(iter(self.rows)))
-        key = "counter" if "counter" in COLUMNS[table] else KEYS[table]
+        key = "counter" if "counter" in COLUMNS[table] else KEYS[table][0]
         return table, key, self.rows[table][0][COLUMNS[table].index(key)]
 
     def statements(self) -> Iterator[tuple[str, list[object]]]:

@@ -1,0 +1,252 @@
+"""Importing foreign files: from bytes to sessions in a store, and a report of all of it.
+
+Owns the choice of a reader and what is told. Does not own formats (a module each), trees
+(`planting`) or the store (`adding`). The one idea: whatever is wrong with a file, a record or an
+entry is told where it is, and the next one is read.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import chain
+from typing import IO, Any
+
+from nbdurable.display import in_kernel
+from nbdurable.errors import ImportFormatError, NbDurableError, shown
+from nbdurable.formats.adding import Added, Adder
+from nbdurable.formats.drafts import Conversation, Reader
+from nbdurable.formats.planting import Hidden
+from nbdurable.formats.report import ImportedSession, Oddity
+from nbdurable.formats.source import READ_ERRORS, Assets, SourceFile
+from nbdurable.formats.values import Damage, Found, read_values
+from nbdurable.stores.base import Store
+
+# The order decides where a value could be of two formats.
+READERS = {
+    "chatgpt": "nbdurable.formats.chatgpt",
+    "claude": "nbdurable.formats.claude",
+    "open_webui": "nbdurable.formats.open_webui",
+    "librechat": "nbdurable.formats.librechat",
+    "pi": "nbdurable.formats.pi",
+    "langsmith": "nbdurable.formats.langsmith",
+    "openai": "nbdurable.formats.openai",
+    "sharegpt": "nbdurable.formats.sharegpt",
+}
+_SNIFFED = 20  # records that are looked at to find the format
+_BAR_FROM_BYTES = 8 << 20
+_AHEAD = 4  # conversations that are read while one is stored
+
+
+class _Unreadable(Exception):
+    """A file that was opened cannot be read on."""
+
+
+class _Stream:
+    """The bytes of a file, counted as they are read."""
+
+    def __init__(self, file: IO[bytes], bar: Any) -> None:
+        self._file = file
+        self._bar = bar
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        try:
+            data = self._file.read(size)
+        except READ_ERRORS as exc:
+            raise _Unreadable(str(exc) or type(exc).__name__) from exc
+        if self._bar is not None:
+            self._bar.update(len(data))
+        return data
+
+
+class Importer:
+    """Imports files to one store and keeps what is to be told."""
+
+    def __init__(self, store: Store, format: str | None, hidden: Hidden, now: int) -> None:
+        self._store = store
+        self._format = format
+        self._hidden = hidden
+        self._now = now
+        self._adders: dict[str, Adder] = {}
+        self._file: str | None = None  # named where there are several
+        self.sessions: list[ImportedSession] = []
+        self.oddities: list[Oddity] = []
+        self.formats: dict[str, str] = {}  # those that were met, with their rules for times
+
+    def take(self, files: Sequence[SourceFile], assets: Assets) -> None:
+        """Import files, one after the other; what is wrong with one does not stop the next.
+
+        Raises
+        ------
+        ImportFormatError
+            No file is of a format that is known.
+        StoreError
+            The store failed; what was told before is stored.
+        """
+        with _bar(sum(file.size_bytes for file in files)) as bar:
+            for file in files:
+                self._file = file.name if len(files) > 1 else None
+                try:
+                    with file.open() as opened:
+                        self._read(_Stream(opened, bar), assets)  # type: ignore[arg-type]
+                except _Unreadable as exc:
+                    self._tell(f"the file cannot be read on: {exc}")
+                except READ_ERRORS as exc:
+                    if isinstance(exc, NbDurableError):  # of the store
+                        raise
+                    self._tell(f"the file cannot be opened: {exc}")
+        if not self.formats and not self.sessions:
+            names = ", ".join(shown(file.name) for file in files[:3]) or "nothing"
+            known = ", ".join(sorted((*READERS, "jsonl")))
+            raise ImportFormatError(
+                f"{names} is of no format that is known ({known}); "
+                "give an export of one of these, or say which with format="
+            )
+
+    def _read(self, stream: IO[bytes], assets: Assets) -> None:
+        names = [self._format] if self._format else list(READERS)
+        readers = {name: _reader(name) for name in names}
+
+        def is_record(value: Any) -> bool:
+            return any(reader.is_record(value) for reader in readers.values())
+
+        values = _unwrapped(read_values(stream, is_record), is_record)
+        head: list[Found | Damage] = []
+        name = self._format
+        while name is None and len(head) < _SNIFFED and (item := next(values, None)):
+            head.append(item)
+            if isinstance(item, Found):
+                name = next((n for n, r in readers.items() if r.is_record(item.value)), None)
+        if name is None:
+            self._tell("no conversation of a format that is known is in the file")
+            return
+        reader = readers[name]
+        readers.clear()  # what is damaged is followed by what this one knows
+        readers[name] = reader
+        self.formats[name] = reader.TIMES
+        self._add_all(reader.read(chain(head, values), assets), self._adder(name, reader))
+
+    def _add_all(self, made: Iterable[Conversation | Damage], adder: Adder) -> None:
+        """Add conversations in their order: one is stored while the next ones are read."""
+        waiting: deque[tuple[Conversation, Future[Added]] | Damage] = deque()
+        pool = ThreadPoolExecutor(1, "nbdurable-import")
+        try:
+            for one in made:
+                if isinstance(one, Damage):
+                    waiting.append(one)
+                else:
+                    waiting.append((one, pool.submit(adder.add, one)))
+                if len(waiting) > _AHEAD:
+                    self._take(waiting.popleft())
+            while waiting:
+                self._take(waiting.popleft())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _adder(self, name: str, reader: Reader) -> Adder:
+        if name not in self._adders:
+            self._adders[name] = Adder(
+                self._store, name, has_ids=reader.HAS_IDS, now=self._now, hidden=self._hidden
+            )
+        return self._adders[name]
+
+    def _take(self, done: tuple[Conversation, Future[Added]] | Damage) -> None:
+        if isinstance(done, Damage):
+            self._tell(done.text, line=done.line)
+            return
+        made, adding = done
+        added = adding.result()
+        planted = added.planted
+        self.sessions.append(
+            ImportedSession(
+                id=added.session_id,
+                outcome=added.outcome,
+                entries=added.entries,
+                leaves=planted.leaves,
+                hidden=planted.hidden,
+                repaired=planted.repaired,
+            )
+        )
+        self._tell_of(added, made)
+
+    def _tell_of(self, added: Added, made: Conversation) -> None:
+        lines = {draft.key: draft.line for draft in made.drafts if draft.line is not None}
+        told = [(None, added.told)] if added.told else []
+        for key, text in chain(told, added.planted.odd):
+            line = lines.get(key, made.line) if key is not None else made.line
+            self._tell(text, line=line, session_id=added.session_id, source_id=key)
+
+    def _tell(
+        self,
+        text: str,
+        *,
+        line: int | None = None,
+        session_id: str | None = None,
+        source_id: str | None = None,
+    ) -> None:
+        self.oddities.append(
+            Oddity(
+                text=text, line=line, session_id=session_id, source_id=source_id, file=self._file
+            )
+        )
+
+
+def _reader(name: str) -> Reader:
+    module: Any = import_module(READERS[name])
+    reader: Reader = module
+    return reader
+
+
+def _unwrapped(values: Iterable[Found | Damage], is_record: Any) -> Iterator[Found | Damage]:
+    """Yield values; of one that is no record but holds a list of records, these."""
+    for item in values:
+        inside = _records_in(item, is_record)
+        if inside is None:
+            yield item
+        else:
+            yield from (Found(value, at, in_line=False) for at, value in enumerate(inside, 1))
+
+
+def _records_in(item: Found | Damage, is_record: Any) -> list[Any] | None:
+    if isinstance(item, Damage) or is_record(item.value):
+        return None
+    value = item.value
+    for part in value.values() if isinstance(value, dict) else [value]:
+        if isinstance(part, list) and any(map(is_record, part[:_SNIFFED])):
+            return part
+    return None
+
+
+@contextmanager
+def _bar(size_bytes: int) -> Iterator[Any]:
+    """Show how many bytes are read of what takes a while, where someone looks."""
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if size_bytes < _BAR_FROM_BYTES or not (in_kernel() or is_terminal):
+        yield None
+        return
+    options = {"total": size_bytes, "unit": "B", "unit_scale": True, "desc": "import"}
+    if not in_kernel():
+        from tqdm.std import tqdm
+
+        with tqdm(**options, leave=False, file=sys.stderr) as bar:
+            yield bar
+        return
+    from tqdm.notebook import tqdm as widget
+
+    from nbdurable.notebook.run.live import cell_output
+
+    # A bar that tqdm displays itself would leave a dead widget in the saved notebook.
+    publish = cell_output()
+    bar = widget(**options, leave=False, display=False)
+    publish(bar.container._repr_mimebundle_())
+    try:
+        yield bar
+    finally:
+        bar.close()
+        bar.container.close()
+        publish({"text/plain": f"import · {bar.n:,} of {size_bytes:,} bytes read"})

@@ -1,0 +1,228 @@
+"""A safe subset of Markdown as HTML, for text that nobody has checked.
+
+Owns blocks: paragraphs, headings, lists, quotes, fenced code, tables, rules; `inline` owns what
+stands inside a line. The one idea: the output is built from a fixed set of tags and every
+character of the text is escaped on its way in, so there is no raw HTML to clean afterwards.
+Nesting is bounded and each level reads its lines once, so time grows with the length of the text
+alone. No character but markup is ever dropped: what is too deep or unclosed shows as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+
+from nbdurable.notebook.markdown.inline import inline_html
+from nbdurable.reprs import visible
+
+MAX_DEPTH = 8  # of lists and quotes; deeper ones are paragraphs
+
+TAGS = frozenset(
+    "p br h3 h4 h5 h6 ul ol li blockquote pre code span strong em del a table tr th td hr".split()
+)
+"""Every tag that `to_html` can make."""
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
+_ITEM = re.compile(r"( *)(?:[-*+]|(0|[1-9][0-9]{0,8})[.)])(?: +|$)")
+_TABLE_RULE = re.compile(r"[ \t|:-]+")
+_CELL_END = re.compile(r"(?<!\\)\|")
+
+
+def to_html(text: str) -> str:
+    """Return `text`, read as Markdown, as HTML of the tags in `TAGS`.
+
+    An unclosed fence reaches to the end, so a text may be cut anywhere, as while it streams.
+    """
+    return "".join(_blocks(_lines(text), 0, tight=False))
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines; tabs that indent become spaces, but not inside fenced code."""
+    lines, mark = visible(text).split("\n"), ""
+    for at, line in enumerate(lines):
+        fence = _fence(line.lstrip())
+        if mark:
+            mark = "" if _closes(line, mark) else mark
+        elif fence:
+            mark = fence[1]
+        if line[:1].isspace() and not mark:
+            bare = line.lstrip()
+            lines[at] = line[: len(line) - len(bare)].expandtabs(4) + bare
+    return lines
+
+
+def _blocks(lines: list[str], depth: int, *, tight: bool) -> Iterator[str]:
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if not line.strip():
+            at += 1
+        elif fence := _fence(line):
+            html, at = _code(lines, at, fence)
+            yield html
+        elif heading := _heading(line):
+            yield heading
+            at += 1
+        elif _is_rule(line):
+            yield "<hr>"
+            at += 1
+        elif depth < MAX_DEPTH and line.lstrip().startswith(">"):
+            html, at = _quote(lines, at, depth)
+            yield html
+        elif depth < MAX_DEPTH and (item := _ITEM.match(line)):
+            html, at = _list(lines, at, depth, item)
+            yield html
+        elif _is_table(lines, at):
+            html, at = _table(lines, at)
+            yield html
+        else:
+            html, at = _paragraph(lines, at, depth, tight=tight)
+            yield html
+
+
+def _starts_block(line: str, depth: int) -> bool:
+    if _fence(line) or _heading(line) or _is_rule(line):
+        return True
+    return depth < MAX_DEPTH and (line.lstrip().startswith(">") or bool(_ITEM.match(line)))
+
+
+def _paragraph(lines: list[str], at: int, depth: int, *, tight: bool) -> tuple[str, int]:
+    end = at + 1
+    while end < len(lines) and lines[end].strip() and not _starts_block(lines[end], depth):
+        if _is_table(lines, end):
+            break
+        end += 1
+    html = inline_html("\n".join(line.rstrip() for line in lines[at:end]))
+    return (html if tight else f'<p dir="auto">{html}</p>'), end
+
+
+# -- leaves ------------------------------------------------------------------------------------
+
+
+def _fence(line: str) -> re.Match[str] | None:
+    match = _FENCE.match(line)
+    return match if match and not (match[1][0] == "`" and "`" in match[2]) else None
+
+
+def _code(lines: list[str], at: int, fence: re.Match[str]) -> tuple[str, int]:
+    mark, info, margin = fence[1], fence[2].strip(), fence.start(1)
+    end = at + 1
+    while end < len(lines) and not _closes(lines[end], mark):
+        end += 1
+    body = [line[min(margin, len(line) - len(line.lstrip(" "))) :] for line in lines[at + 1 : end]]
+    label = f'<span class="nbd-lang">{escape(info)}</span>\n' if info else ""
+    code = escape("\n".join(body))
+    return f'<pre dir="ltr">{label}<code>{code}</code></pre>', end + 1
+
+
+def _closes(line: str, mark: str) -> bool:
+    stripped = line.strip()
+    return len(stripped) >= len(mark) and not stripped.strip(mark[0])
+
+
+def _heading(line: str) -> str | None:
+    text = line.strip()
+    level = len(text) - len(text.lstrip("#"))
+    if not 1 <= level <= 6 or (len(text) > level and text[level] != " "):
+        return None
+    text = text[level:].strip()
+    bare = text.rstrip("#")
+    if not bare or bare.endswith(" "):
+        text = bare.rstrip()
+    # h1 and h2 belong to the notebook's own outline
+    tag = f"h{min(level + 2, 6)}"
+    return f'<{tag} dir="auto">{inline_html(text)}</{tag}>'
+
+
+def _is_rule(line: str) -> bool:
+    marks = line.replace(" ", "")
+    return len(marks) >= 3 and marks[0] in "-*_" and not marks.strip(marks[0])
+
+
+# -- containers --------------------------------------------------------------------------------
+
+
+def _quote(lines: list[str], at: int, depth: int) -> tuple[str, int]:
+    inner: list[str] = []
+    while at < len(lines) and lines[at].lstrip().startswith(">"):
+        inner.append(lines[at].lstrip()[1:].removeprefix(" "))
+        at += 1
+    body = "".join(_blocks(inner, depth + 1, tight=False))
+    return f"<blockquote>{body}</blockquote>", at
+
+
+@dataclass(slots=True)
+class _Item:
+    number: str | None
+    lines: list[str] = field(default_factory=list)
+
+    def html(self, depth: int) -> str:
+        while self.lines and not self.lines[-1].strip():
+            self.lines.pop()
+        tight = all(line.strip() for line in self.lines)
+        value = f' value="{self.number}"' if self.number is not None else ""
+        body = "".join(_blocks(self.lines, depth + 1, tight=tight))
+        return f'<li dir="auto"{value}>{body}</li>'
+
+
+def _list(lines: list[str], at: int, depth: int, first: re.Match[str]) -> tuple[str, int]:
+    margin, tag = len(first[1]), "ul" if first[2] is None else "ol"
+    items: list[_Item] = []
+    inside = margin  # where the text of the current item begins
+    while at < len(lines):
+        line = lines[at]
+        indent = len(line) - len(line.lstrip(" "))
+        match = _ITEM.match(line)
+        if not line.strip():
+            if not _goes_on(lines, at, margin):
+                break
+            items[-1].lines.append("")
+        elif items and indent > margin:
+            items[-1].lines.append(line[min(indent, inside) :])
+        elif match and not _is_rule(line) and ("ul" if match[2] is None else "ol") == tag:
+            items.append(_Item(match[2], [line[match.end() :]]))
+            inside = match.end()
+        elif match or _starts_block(line, depth) or not items[-1].lines[-1].strip():
+            break
+        else:
+            items[-1].lines.append(line)
+        at += 1
+    return f"<{tag}>{''.join(item.html(depth) for item in items)}</{tag}>", at
+
+
+def _goes_on(lines: list[str], blank: int, margin: int) -> bool:
+    """Tell whether the list goes on after a blank line: only the next line is looked at."""
+    if blank + 1 >= len(lines) or not lines[blank + 1].strip():
+        return False
+    line = lines[blank + 1]
+    return len(line) - len(line.lstrip(" ")) > margin or bool(_ITEM.match(line))
+
+
+# -- tables ------------------------------------------------------------------------------------
+
+
+def _is_table(lines: list[str], at: int) -> bool:
+    if "|" not in lines[at] or at + 1 >= len(lines):
+        return False
+    rule = lines[at + 1]
+    return "-" in rule and "|" in rule and _TABLE_RULE.fullmatch(rule) is not None
+
+
+def _table(lines: list[str], at: int) -> tuple[str, int]:
+    rows = [_row(lines[at], "th")]
+    at += 2
+    while at < len(lines) and "|" in lines[at]:
+        rows.append(_row(lines[at], "td"))
+        at += 1
+    return f"<table>{''.join(rows)}</table>", at
+
+
+def _row(line: str, tag: str) -> str:
+    # short rows stay short: padding them to the header could square the size
+    cells = _CELL_END.split(line.strip().removeprefix("|"))
+    if len(cells) > 1 and not cells[-1].strip():
+        cells.pop()
+    html = (inline_html(cell.strip()) for cell in cells)
+    return "<tr>" + "".join(f'<{tag} dir="auto">{cell}</{tag}>' for cell in html) + "</tr>"

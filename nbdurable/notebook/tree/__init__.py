@@ -1,0 +1,101 @@
+"""The session tree in a notebook: the widget over one handle of a session.
+
+Owns what belongs together for one view: what the session looks like (`feed`), what may be done
+(`actions`) and asked (`looking`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from nbdurable.display import in_kernel
+from nbdurable.notebook.assets import css, esm
+from nbdurable.notebook.bridge import Bridge, Op, Refused
+from nbdurable.notebook.compare.comparing import Compared, Comparing
+from nbdurable.notebook.showing import Twin, show
+from nbdurable.notebook.static import image_html
+from nbdurable.notebook.tree.actions import Actions
+from nbdurable.notebook.tree.feed import Feed
+from nbdurable.notebook.tree.looking import Looking
+from nbdurable.reprs import count
+from nbdurable.session import Session
+
+_STORED = frozenset(("add", "set", "marks", "head"))
+
+
+class SessionTree(Bridge):
+    """A live view of a session's tree, in which one branches, asks again and compares.
+
+    Parameters
+    ----------
+    session : Session
+        The handle it shows and acts by; the widget is closed by `close`, the handle by its own.
+    """
+
+    _esm = esm("tree/tree.js")
+    _css = css("widget.css", "tree.css", "pane.css", "compare.css")
+
+    asks: ClassVar[dict[str, str]] = {
+        name: name for name in "detail previews search estimate code request".split()
+    }
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.twin: Twin | None = None
+        self.session = session
+        self.feed = Feed(session, self)
+        self._actions = Actions(session)
+        self._looking = Looking(session, self.feed)
+        self._compared = Compared()
+
+    def __repr__(self) -> str:
+        entries = count(len(self.feed.columns), "entry", "entries")
+        return f"<SessionTree of {self.session.id!r}, {entries}>"
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state, as the page is told it."""
+        return self.feed.state()
+
+    def perform(self, kind: str, name: str, args: dict[str, Any]) -> Any:
+        """Do or look up what a view asked for."""
+        if (kind, name) == ("ask", "compare"):
+            return self._compared.begin(Comparing.of_ordinals(self.session, **args))
+        if (kind, name) == ("cmd", "compared"):
+            return self._compared.deed(**args)
+        if kind == "cmd":
+            return self._actions.do(name, args)
+        if name not in self.asks:
+            raise Refused(f"question {name!r} is not known here; reload the page")
+        return getattr(self._looking, self.asks[name])(**args)
+
+    def put(self, op: Op) -> None:
+        """Send a change to all views; what is stored shows in the static form too."""
+        super().put(op)
+        if self.twin is not None and op["op"] in _STORED:
+            self.twin.changed()
+
+    def html(self) -> str:
+        """Return the tree as HTML without script, of bounded size."""
+        return image_html(self.session.image, self.session.leaf.id)
+
+    def _ipython_display_(self) -> None:
+        self.twin = show(self, self.html)
+
+    def close(self) -> None:
+        """Let go of the views and of the session; idempotent."""
+        if not self.is_closed:
+            self.feed.stop()
+        super().close()
+
+
+def show_session(session: Session) -> None:
+    """Show a session in the running cell: live in a kernel, else in words."""
+    from IPython.display import display
+
+    if session._is_closed or not in_kernel():
+        bundle = {"text/plain": repr(session)}
+        if not session._is_closed:
+            bundle["text/html"] = session._repr_html_()
+        display(bundle, raw=True)
+    else:
+        session.widget()._ipython_display_()

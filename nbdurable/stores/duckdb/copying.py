@@ -1,0 +1,96 @@
+"""A consistent copy of a store's file while it is in use.
+
+Owns the copy and how it gets its name. The one idea: one transaction reads all tables, whatever is
+appended meanwhile, and the copy is a fresh file, so that no log and no damage goes along.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+
+import duckdb
+
+from nbdurable.errors import StoreError
+from nbdurable.stores.duckdb import faults, schema
+from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION, TABLES
+
+
+def back_up(cursor: duckdb.DuckDBPyConnection, path: str, to: str) -> None:
+    """Copy the attached file, which is at `path`, to a new file at `to`.
+
+    Raises
+    ------
+    StoreError
+        There is something at `to`, its folder is not there, or it cannot be written.
+    """
+    folder = os.path.dirname(to)
+    if os.path.lexists(to):
+        raise StoreError(f"backup {to!r} is there already; choose another path, or remove it")
+    if not os.path.isdir(folder):
+        raise StoreError(f"folder {folder!r} of backup {to!r} does not exist; create it first")
+    try:
+        with tempfile.TemporaryDirectory(
+            dir=folder, prefix=f".{os.path.basename(to)[:40]}."
+        ) as hidden:
+            fresh = os.path.join(hidden, "copy.duckdb")
+            _copy(cursor, fresh)
+            _sync(fresh)
+            _put_in_place(fresh, to)
+        _sync(folder)
+    except duckdb.Error as exc:
+        raise faults.told(exc, path if faults.torn_block(exc) else to) from exc
+    except OSError as exc:
+        if isinstance(exc, StoreError):
+            raise
+        raise StoreError(
+            f"backup {to!r} cannot be written ({exc.strerror}); choose another folder"
+        ) from exc
+
+
+def _copy(cursor: duckdb.DuckDBPyConnection, fresh: str) -> None:
+    quoted, copy = fresh.replace("'", "''"), f"nbd_copy_{secrets.token_hex(4)}"
+    cursor.execute(f"attach '{quoted}' as {copy} (storage_version '{STORAGE_VERSION}')")
+    try:
+        cursor.execute("begin")
+        schema.create_tables(cursor, copy)
+        for table in TABLES:
+            cursor.execute(f"insert into {copy}.nbd.{table} select * from {ALIAS}.nbd.{table}")
+        cursor.execute("commit")
+        cursor.execute(f"checkpoint {copy}")
+    except BaseException:
+        _roll_back(cursor)
+        raise
+    finally:
+        cursor.execute("use memory")
+        cursor.execute(f"detach {copy}")
+
+
+def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
+    try:
+        cursor.execute("rollback")
+    except duckdb.Error:
+        return  # a failed commit has rolled back already
+
+
+def _put_in_place(fresh: str, to: str) -> None:
+    try:
+        os.link(fresh, to)
+    except FileExistsError:
+        raise StoreError(
+            f"backup {to!r} is there already; choose another path, or remove it"
+        ) from None
+    except OSError:
+        # A file system without hard links.
+        os.rename(fresh, to)
+
+
+def _sync(path: str) -> None:
+    if os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,143 @@
+"""Where a store's file is, and what stands there: checks, the making of a new file, its identity.
+
+Owns what is done by path, without an attached file. The one idea: a file gets its name when it is
+whole, and what a `stat` tells is enough to know whether anybody wrote since.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+
+from nbdurable.errors import StoreError, shown
+from nbdurable.stores.duckdb import faults, schema
+from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION
+
+Fingerprint = tuple[tuple[int, ...], ...]
+
+_MOST_NAME_BYTES = 240  # systems take 255, of which "<name>.spool" and such need some
+_TICK_NS, _COARSE_TICK_NS = 20_000_000, 2_000_000_000  # of times with parts of a second, or none
+
+
+def identity(path: str) -> tuple[int, int]:
+    """Return what names a file whatever it is called; zeros where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return (status.st_dev, status.st_ino)
+
+
+def fingerprint(path: str) -> Fingerprint | None:
+    """Return what differs once anybody wrote to a file; None where that cannot be told yet.
+
+    A commit makes the log longer, a checkpoint removes it and rewrites the file. Two checkpoints
+    within a tick of the file system's clock look alike, so that a file just written has none.
+    """
+    found: list[tuple[int, ...]] = []
+    for name in (path, path + ".wal"):
+        try:
+            status = os.stat(name)
+        except OSError:
+            found.append((0,))
+            continue
+        found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    written_ns = found[0][-1]
+    tick_ns = _TICK_NS if written_ns % 1_000_000_000 else _COARSE_TICK_NS
+    return None if 0 <= time.time_ns() - written_ns < tick_ns else tuple(found)
+
+
+def attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str = "") -> None:
+    """Attach a file under the alias of this package."""
+    quoted = path.replace("'", "''")
+    connection.execute(f"attach '{quoted}' as {ALIAS} (type duckdb{options})")
+
+
+def check_place(path: str, *, read_only: bool = False) -> None:
+    """Raise `StoreError` where no store can be, before anything is made or opened (B63)."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise StoreError(f"folder {folder!r} of store {path!r} does not exist; create it first")
+    if os.path.isdir(path):
+        raise StoreError(f"store {path!r} is a folder; give the path of a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise StoreError(f"store {path!r} is no regular file; choose another path")
+    if os.name == "posix" and "\\" in path:
+        raise StoreError(
+            f"store {path!r} has a backslash in its path, which DuckDB takes for a folder; "
+            "choose another path"
+        )
+    if len(os.fsencode(os.path.basename(path))) > _MOST_NAME_BYTES:
+        raise StoreError(
+            f"store {shown(path)} has a name of more than {_MOST_NAME_BYTES} bytes, which leaves "
+            "no room for the names beside it; choose a shorter one"
+        )
+    if os.path.exists(path) and os.path.getsize(path) == 0:
+        raise StoreError(
+            f"file {path!r} is empty, which is no DuckDB database; "
+            "remove it, or choose another file"
+        )
+    if read_only:
+        if not os.path.exists(path):
+            raise StoreError(f"store {path!r} does not exist; open it without read_only to make it")
+        return
+    try:
+        # DuckDB opens a file in a read-only folder, and fails at the first commit.
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as exc:
+        raise StoreError(
+            f"folder {folder!r} of store {path!r} cannot be written "
+            f"({exc.strerror}); change its permissions, or choose another folder"
+        ) from exc
+
+
+def create_store(connection: duckdb.DuckDBPyConnection, path: str) -> None:
+    """Make an empty store under another name and link it in place: it is whole or not there."""
+    with tempfile.TemporaryDirectory(
+        dir=os.path.dirname(path), prefix=f".{os.path.basename(path)[:40]}."
+    ) as folder:
+        fresh = os.path.join(folder, "new.duckdb")
+        try:
+            attach_file(connection, fresh, f", storage_version '{STORAGE_VERSION}'")
+            schema.create(connection, created_by())
+            connection.execute(f"detach {ALIAS}")
+        except duckdb.Error as exc:
+            raise faults.told(exc, path) from exc
+        _put_in_place(fresh, path)
+    sync_folder(path)
+
+
+def _put_in_place(fresh: str, path: str) -> None:
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        return  # another process was quicker; its file is as good
+    except OSError:
+        # A file system without hard links.
+        if not os.path.lexists(path):
+            os.rename(fresh, path)
+
+
+def sync_folder(path: str) -> None:
+    """Make the names in a file's folder durable."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(Path(path).parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def created_by() -> str:
+    """Return what a new store says of who made it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"nbdurable {version('nbdurable')}, duckdb {duckdb.__version__}"
+    except PackageNotFoundError:
+        return f"nbdurable from source, duckdb {duckdb.__version__}"
