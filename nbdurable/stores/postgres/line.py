@@ -24,7 +24,6 @@ T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
 Asked = tuple[str, Sequence[object]]
 
-PATIENCE_S = 20.0  # with a server that is away, as while it restarts
 _MOST_TRIES = 20
 _PAUSE_S = 0.05
 
@@ -108,7 +107,7 @@ def _is_stored(connection: psycopg.Connection[tuple[Any, ...]], one: _Open) -> b
 class Line:
     """A connection for one thread."""
 
-    def __init__(self, address: Address, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, address: Address, *, patience_s: float) -> None:
         self._address = address
         self._patience_s = patience_s
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None

@@ -57,6 +57,8 @@ class PostgresStore:
         ``postgresql://user:password@host:port/database``, with any option of libpq.
     must_exist : bool
         Refuse a database that holds no store; without, the tables are made.
+    timeout_s : float
+        How long a call waits for a server that went away, as one does that restarts.
 
     Raises
     ------
@@ -66,7 +68,7 @@ class PostgresStore:
         A newer nbdurable made the tables.
     """
 
-    def __init__(self, url: str, *, must_exist: bool = False) -> None:
+    def __init__(self, url: str, *, must_exist: bool = False, timeout_s: float = 20.0) -> None:
         self._pid = os.getpid()
         self._is_closed = False
         self._closing = threading.Lock()
@@ -74,7 +76,7 @@ class PostgresStore:
         self._name = address.name
         with contextlib.closing(Line(address, patience_s=0.0)) as line:
             store_id = schema.prepare(line, self._name, must_exist=must_exist)
-        self._workers = Workers(address)
+        self._workers = Workers(address, patience_s=timeout_s)
         self._plans = Plans(self._name)
         self._reader = Reader(self._name, self._workers)
         self._spool = Spool(

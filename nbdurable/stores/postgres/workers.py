@@ -51,8 +51,9 @@ class _Job:
 class Workers:
     """Do work over lines, in threads that are started at need."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, patience_s: float) -> None:
         self._address = address
+        self._patience_s = patience_s
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -65,7 +66,7 @@ class Workers:
         if self._put(job):
             result: T = job.wait()
             return result
-        line = Line(self._address)  # no thread starts once the interpreter ends
+        line = self._line()  # no thread starts once the interpreter ends
         try:
             return work(line)
         finally:
@@ -103,8 +104,11 @@ class Workers:
         self._threads.append(thread)
         self._free += 1
 
+    def _line(self) -> Line:
+        return Line(self._address, patience_s=self._patience_s)
+
     def _serve(self) -> None:
-        line = Line(self._address)
+        line = self._line()
         while (job := self._jobs.get()) is not None:
             job.run(line)
             job = None  # nobody's result is held while this waits
