@@ -68,7 +68,34 @@ def clock() -> FrozenClock:
     return FrozenClock()
 
 
-@pytest.fixture(params=["memory", "duckdb", "postgres"])
+# Where `store` is PostgreSQL too: each file here is about what stores may do differently. All files
+# are with NBDURABLE_TEST_POSTGRES=all, which takes minutes.
+ON_POSTGRES = frozenset(
+    "test_position test_seeing_others test_fork test_fork_annotations test_labels test_grid "
+    "test_replay_repeats test_run_order test_run_failures test_session_media test_visibility "
+    "test_unknown_kinds test_text_traps test_frames test_library".split()
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave PostgreSQL out where it would tell nothing new."""
+    if os.environ.get("NBDURABLE_TEST_POSTGRES") == "all":
+        return
+    left_out = [
+        item
+        for item in items
+        if "store" in getattr(item, "fixturenames", ())
+        and (call := getattr(item, "callspec", None)) is not None
+        and call.params.get("store") == "postgres"
+        and item.path.stem not in ON_POSTGRES
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        dropped = set(map(id, left_out))
+        items[:] = [item for item in items if id(item) not in dropped]
+
+
+@pytest.fixture(params=["memory", "duckdb", pytest.param("postgres", marks=pytest.mark.postgres)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """One test, each store: everything promised holds for all of them (B59)."""
     opened: Store

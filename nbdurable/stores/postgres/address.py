@@ -74,18 +74,28 @@ def read_address(url: str) -> Address:
         It cannot be read.
     """
     try:
-        parsed = {
-            option.keyword.decode(): option.val.decode()
-            for option in pq.Conninfo.parse(url.encode())
-            if option.val is not None
-        }
-    except (psycopg.Error, UnicodeError):
+        parsed = _parsed(url)
+    except (psycopg.Error, ValueError):
         raise StoreError(
             "address of a PostgreSQL store cannot be read; give "
             "'postgresql://user:password@host:port/database', with odd characters as %XX"
         ) from None
     params = {**_GIVEN, **parsed, "client_encoding": "utf8"}
     return Address(_name_of(parsed), params)
+
+
+def _parsed(url: str) -> dict[str, str]:
+    parsed = {
+        option.keyword.decode(): option.val.decode()
+        for option in pq.Conninfo.parse(url.encode())
+        if option.val is not None
+    }
+    # Where a slash in a password was not written as %2F, a piece of it passes for port or database.
+    path = url.partition("://")[2].partition("/")[2].partition("?")[0]
+    ports = parsed.get("port", "").split(",")
+    if "\0" in url or "@" in path or not all(port.isdecimal() or not port for port in ports):
+        raise ValueError("address")
+    return parsed
 
 
 def _name_of(parsed: Mapping[str, str]) -> str:
