@@ -71,9 +71,8 @@ def clock() -> FrozenClock:
 # Where `store` is PostgreSQL too: each file here is about what stores may do differently. All files
 # are with NBDURABLE_TEST_POSTGRES=all, which takes minutes.
 ON_POSTGRES = frozenset(
-    "test_position test_seeing_others test_fork test_fork_annotations test_labels test_grid "
-    "test_replay_repeats test_run_order test_run_failures test_session_media test_visibility "
-    "test_unknown_kinds test_text_traps test_frames test_library".split()
+    "test_position test_seeing_others test_fork test_labels test_run_order test_visibility "
+    "test_frames test_library".split()
 )
 
 
