@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -203,7 +204,25 @@ class TestVotes:
         assert (said.name, said.target_id) == ("prefer", made.chat[5].id)
         body = made_of.body()
         assert body["columns"][1]["badges"] == ["preferred"]
-        assert (body["voted"], body["votes"]) == (2, {2: 2})
+        assert (body["voted"], body["votes"]) == (2, {2: 1})
+
+    # B70
+    def test_a_change_of_mind_moves_the_badge_and_another_author_counts_too(
+        self, store: Store
+    ) -> None:
+        made = answers(store)
+        made_of = comparing(*made.runs)
+
+        made_of.prefer(2)
+        made_of.prefer(1)
+        changed = made_of.body()
+        made.chat.prefer(made.first, made.second, by="another")
+
+        assert [column["badges"] for column in changed["columns"]][:2] == [
+            ["base", "preferred"],
+            [],
+        ]
+        assert made_of.body()["votes"] == {1: 2, 2: 1}
 
     def test_entries_of_several_sessions_are_rated_each(self, store: Store) -> None:
         one = nb.open("one", store=store, model=says("A."))
@@ -297,6 +316,21 @@ class TestReferences:
             columns_of([made.first])
         with pytest.raises(RunError, match="entry #4 of session 's' was given twice; give each"):
             columns_of([made.first, made.chat[4]])
+
+    def test_runs_that_have_stored_nothing_yet_are_to_be_waited_for(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gate, append = threading.Event(), store.append
+        chat = nb.open("s", store=store, model=says("A."))
+        chat.append(nb.user("Q"))
+        monkeypatch.setattr(store, "append", lambda *a, **k: gate.wait(30) and append(*a, **k))
+        live = [chat.run("More", move=False, wait=False) for _ in range(2)]
+
+        with pytest.raises(RunError, match="has stored nothing yet and still stands at entry #1"):
+            columns_of(live)
+
+        gate.set()
+        assert len(columns_of([run.wait() for run in live])) == 2
 
     def test_too_many_are_refused(self, store: Store) -> None:
         chat = nb.open("s", store=store, model=says("A."))

@@ -11,7 +11,7 @@ from nbdurable.entries import Entry
 from nbdurable.errors import ReplayMiss, RunError, TreeError, shown
 from nbdurable.explore import noted
 from nbdurable.explore.draft import Draft, said
-from nbdurable.explore.plan import Plan, Spec, difference
+from nbdurable.explore.plan import UNREADABLE, Plan, Spec, difference
 from nbdurable.inputs import as_entries
 from nbdurable.loaded import Leaf, Loaded
 from nbdurable.replay.record import place
@@ -31,12 +31,48 @@ class Kept:
     plan: Plan
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A stored experiment whose plan cannot be read, and why."""
+
+    record: ExperimentRecord
+    why: str
+
+    @property
+    def text(self) -> str:
+        """What to tell the user."""
+        record = self.record
+        return (
+            f"experiment {shown(record.name)} of session {shown(record.session_id)} has a plan "
+            f"that cannot be read here ({self.why}); open it with the version of nbdurable that made it"
+        )
+
+
 def all_kept(image: Loaded) -> list[Kept]:
-    """Return the session's experiments in the order they were made, each as it grew last."""
+    """Return the session's experiments in the order they were made, each as it grew last.
+
+    One whose plan cannot be read, such as a newer version's, is left out.
+    """
+    return [one for one in _latest(image) if isinstance(one, Kept)]
+
+
+def unread(image: Loaded) -> list[Unread]:
+    """Return the experiments whose plans cannot be read here."""
+    return [one for one in _latest(image) if isinstance(one, Unread)]
+
+
+def _latest(image: Loaded) -> list[Kept | Unread]:
     latest: dict[str, ExperimentRecord] = {}
     for record in image.store.load_experiments(image.session_id):
         latest[record.id] = record
-    return [Kept(record, Plan.from_json(record.plan_json)) for record in latest.values()]
+    return [_kept(record) for record in latest.values()]
+
+
+def _kept(record: ExperimentRecord) -> Kept | Unread:
+    try:
+        return Kept(record, Plan.from_json(record.plan_json))
+    except UNREADABLE as error:
+        return Unread(record, f"{type(error).__name__}: {error}")
 
 
 def kept_by_name(image: Loaded, name: str) -> Kept:
@@ -45,11 +81,13 @@ def kept_by_name(image: Loaded, name: str) -> Kept:
     Raises
     ------
     TreeError
-        There is none; the text lists those there are.
+        There is none, and the text lists those there are; or its plan cannot be read.
     """
-    found = all_kept(image)
+    found = _latest(image)
     for one in reversed(found):
         if name in (one.record.name, one.record.id):
+            if isinstance(one, Unread):
+                raise TreeError(one.text)
             return one
     names = ", ".join(dict.fromkeys(shown(one.record.name) for one in found)) or "none"
     raise TreeError(
@@ -68,9 +106,14 @@ def find(
     ------
     RunError
         The name is that of an experiment which this one cannot be; the text says in what.
+    TreeError
+        The name is that of an experiment whose plan cannot be read.
     ReplayMiss
         A replay that may call no model has none.
     """
+    for one in unread(handle.image) if name is not None else ():
+        if one.record.name == name:
+            raise TreeError(f"{one.text}, or give another name")
     stored = all_kept(handle.image)
     named = next((one for one in reversed(stored) if one.record.name == name), None)
     asked = draft.plan({})

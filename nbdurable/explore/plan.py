@@ -18,6 +18,8 @@ from nbdurable.errors import RunError, shown
 from nbdurable.wire import as_python, dumps
 
 SAMPLE = "sample"  # the axis of repetitions
+# what `Plan.from_json` raises where another version wrote, or an import brought, something else
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
 _UNSHOWN = frozenset({"input", "system", "tools", "schema"})  # texts: named, never printed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import EllipsisType
@@ -253,8 +254,10 @@ def turns_of(path: list[Entry]) -> list[list[Entry]]:
 
 
 def kept_experiments(session: Exploring) -> list[Experiment]:
-    """Return the session's experiments in the order they were made."""
+    """Return the session's experiments in the order they were made; warn of one unreadable."""
     session.fresh()
+    for one in keeping.unread(session.image):
+        warnings.warn(f"{one.text}; it is left out", stacklevel=3)
     return [Experiment(session, kept=one) for one in keeping.all_kept(session.image)]
 
 

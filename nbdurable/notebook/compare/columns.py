@@ -69,7 +69,8 @@ def columns_of(refs: Sequence[object], session: Session | None = None) -> tuple[
     RunError
         They are fewer than two, too many, or one comes twice.
     """
-    columns = [_column(ref, session) for ref in _spread(refs)]
+    refs = list(_spread(refs))
+    columns = [_column(ref, session) for ref in refs]
     if not 2 <= len(columns) <= MAX_COLUMNS:
         what = (
             "compare() shows two columns or more"
@@ -84,13 +85,23 @@ def columns_of(refs: Sequence[object], session: Session | None = None) -> tuple[
     for column in columns:
         mark = (column.session.id, column.entry_id)
         if mark in seen:
-            where = "the root" if column.n is None else f"entry #{column.n}"
-            raise RunError(
-                f"{where} of session {shown(column.session.id)} was given twice; "
-                "give each column once"
-            )
+            raise _twice(column, refs)
         seen.add(mark)
     return tuple(columns)
+
+
+def _twice(column: Column, refs: Sequence[object]) -> RunError:
+    """Return the error about an entry at which two columns end."""
+    where = "the root" if column.n is None else f"entry #{column.n}"
+    of = f"{where} of session {shown(column.session.id)}"
+    runs = [ref if isinstance(ref, Run) else getattr(ref, "run", None) for ref in refs]
+    for run in runs:
+        if isinstance(run, Run) and not run.is_done and run.leaf_id == column.entry_id:
+            return RunError(
+                f"run {shown(run.run_id)} has stored nothing yet and still stands at {of}, "
+                "where another column ends; wait() for it, then compare"
+            )
+    return RunError(f"{of} was given twice; give each column once")
 
 
 def varying_axes(columns: Sequence[Column]) -> list[str]:

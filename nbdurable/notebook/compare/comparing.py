@@ -173,7 +173,7 @@ class Comparing:
                 "base": self.base,
                 "blind": self.blind,
                 "voted": self._voted,
-                "votes": {} if self.blind else {at + 1: won for at, won in wins.items() if won},
+                "votes": {} if self.blind else {at + 1: n for at, n in self.votes().items() if n},
             }
 
     def title(self) -> str:
@@ -284,18 +284,35 @@ class Comparing:
         return len(self.places)
 
     def wins(self) -> dict[int, int]:
-        """Return how often each column was preferred to another one here, by its place shown."""
-        where = {(c.session.id, c.entry_id): at for at, c in enumerate(self.columns)}
-        wins = dict.fromkeys(range(len(self._order)), 0)
-        for session in {column.session.id: column.session for column in self._given}.values():
-            for one in session.image.annotations().preferences():
-                won = where.get((session.id, one.winner_id))
-                if won is not None and (session.id, one.loser_id) in where:
-                    wins[won] += 1
-        for at, column in enumerate(self.columns):
-            scores = [r.score for r in column.ratings if r.name == PREFERRED]
-            wins[at] += sum(score is True for score in scores)
+        """Return how many others here each column was preferred to, by its place shown."""
+        wins = self._rated_best()
+        for won, _ in self._preferences():
+            wins[won] += 1
         return wins
+
+    def votes(self) -> dict[int, int]:
+        """Return how often each column was preferred, to however many others at once."""
+        votes = self._rated_best()
+        for won, _ in set(self._preferences()):
+            votes[won] += 1
+        return votes
+
+    def _preferences(self) -> list[tuple[int, str | None]]:
+        """Return the place and the author of each preference of a column to another one here."""
+        where = {(c.session.id, c.entry_id): at for at, c in enumerate(self.columns)}
+        sessions = {column.session.id: column.session for column in self._given}
+        return [
+            (where[session.id, one.winner_id], one.by)
+            for session in sessions.values()
+            for one in session.image.annotations().preferences()
+            if {(session.id, one.winner_id), (session.id, one.loser_id)} <= where.keys()
+        ]
+
+    def _rated_best(self) -> dict[int, int]:
+        return {
+            at: sum(r.name == PREFERRED and r.score is True for r in column.ratings)
+            for at, column in enumerate(self.columns)
+        }
 
     def preferred(self, wins: Mapping[int, int]) -> set[int]:
         """Return the places shown that won most often."""

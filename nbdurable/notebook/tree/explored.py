@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from nbdurable.explore.drive import drives_of
-from nbdurable.explore.plan import Plan
+from nbdurable.explore.plan import UNREADABLE, Plan
 from nbdurable.loaded import Loaded
 from nbdurable.origin import is_alive
 from nbdurable.replay.record import FINISHED
@@ -166,6 +166,6 @@ class Explored:
 def _plan_of(record: ExperimentRecord) -> Plan | None:
     try:
         return Plan.from_json(record.plan_json)
-    except (LookupError, TypeError, ValueError) as error:  # of a newer version, or damaged
+    except UNREADABLE as error:
         log.warning("the plan of experiment %s cannot be read: %r", record.id, error)
         return None
