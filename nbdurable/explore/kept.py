@@ -44,7 +44,8 @@ class Unread:
         record = self.record
         return (
             f"experiment {shown(record.name)} of session {shown(record.session_id)} has a plan "
-            f"that cannot be read here ({self.why}); open it with the version of nbdurable that made it"
+            f"that cannot be read here ({self.why}); open it with the version of nbdurable that "
+            "made it"
         )
 
 
