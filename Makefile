@@ -71,6 +71,11 @@ $(VENV)/test.stamp: pyproject.toml $(VENV)/created.stamp
 $(VENV)/bench.stamp: pyproject.toml $(VENV)/test.stamp
 	$(call pip_install,.[bench],Installing what the benchmarks compare with into $(VENV))
 
+$(VENV)/marimo.stamp: $(VENV)/test.stamp
+	@echo "Installing marimo, in which the widgets are tested too (once)"
+	@$(PY) -m pip install --no-input -q marimo
+	@touch $@
+
 # What the tests of the page's modules need beside Node.js.
 tests/js/node_modules/installed.stamp: tests/js/package.json
 	@echo "Installing what the tests of the page need (once)"
@@ -100,7 +105,7 @@ test: $(VENV)/test.stamp system tests/js/node_modules/installed.stamp lint
 	$(fetch_weights)
 	@$(MAKE) run-tests MARKS="not slow"
 
-test-all: $(VENV)/test.stamp system tests/js/node_modules/installed.stamp lint
+test-all: $(VENV)/test.stamp $(VENV)/marimo.stamp system tests/js/node_modules/installed.stamp lint
 	$(fetch_weights)
 	@$(MAKE) run-tests MARKS="slow or not slow"
 

@@ -73,7 +73,10 @@ def cell_id() -> str | None:
 def cell_execution() -> tuple[str | None, str | None]:
     """Return the cell being executed, as `cell_id`, and what names this execution of it."""
     get_parent = getattr(shell(), "get_parent", None)
-    parent = (get_parent() if get_parent is not None else None) or {}
+    try:
+        parent = (get_parent() if get_parent is not None else None) or {}
+    except LookupError:  # ipykernel 7.0 in a thread, which is of no cell (ipython/ipykernel#1450)
+        parent = {}
     cell = (parent.get("metadata") or {}).get("cellId")
     execution = (parent.get("header") or {}).get("msg_id")
     return cell if isinstance(cell, str) else None, execution

@@ -107,6 +107,9 @@ class Session(Exploring, Annotating):
 
         show_session(self)
 
+    def _display_(self) -> object:  # what marimo shows
+        return repr(self) if self._is_closed else self.widget()
+
     def __getitem__(self, ref: Reference) -> Entry:
         """Return the entry that a reference means, such as ``chat[12]``."""
         self.fresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 from widget_page import Page
 
-from nbdurable.notebook.bridge import MAX_SAFE_INT, Bridge, browser_safe
+from nbdurable.notebook.bridge import MAX_SAFE_INT, Bridge, browser_safe, in_context
 
 
 class Counting(Bridge):
@@ -148,3 +149,18 @@ def test_a_malformed_message_does_nothing(widget: Counting, message: Any) -> Non
     widget._received(widget, message)
 
     assert Page(widget).state() == {"number": 0}
+
+
+def test_a_thread_sends_in_the_context_of_its_widget_where_the_kernel_needs_one() -> None:
+    parent: contextvars.ContextVar[str] = contextvars.ContextVar("parent")
+    parent.set("cell")
+    context, sent = contextvars.copy_context(), []
+
+    def send(message: str) -> None:
+        sent.append((parent.get(), message))  # as ipykernel 7.0 asks for it
+
+    thread = threading.Thread(target=in_context, args=(context, send, "tokens"))
+    thread.start()
+    thread.join()
+
+    assert sent == [("cell", "tokens")]

@@ -9,6 +9,7 @@ widget's own: a slow answer never stalls another widget, and a store is never to
 
 from __future__ import annotations
 
+import contextvars
 import inspect
 import json
 import logging
@@ -67,6 +68,7 @@ class Bridge(anywidget.AnyWidget):
 
     def __init__(self, **traits: Any) -> None:
         self.guard = threading.RLock()
+        self._context = contextvars.copy_context()
         self._ops: list[Op] = []
         self._answers: list[dict[str, Any]] = []
         self._seq = 0
@@ -137,6 +139,9 @@ class Bridge(anywidget.AnyWidget):
             parts = [{"type": "fail", "cid": message["cid"], "error": text}]
         for part in parts:
             self.send(part)
+
+    def _send(self, msg: Any, buffers: Any = None) -> None:
+        in_context(self._context, super()._send, msg, buffers)
 
     # -- from the views ------------------------------------------------------------------------
 
@@ -256,6 +261,18 @@ def _answer_on_own_thread(comm: Any) -> None:
     """
     if getattr(comm, "_reply_subshell_for", None) is not None:
         comm._reply_subshell_for = None
+
+
+def in_context(context: contextvars.Context, send: Callable[..., None], *args: Any) -> None:
+    """Send to the page, from a thread that serves no request too.
+
+    ipykernel 7.0 knows what a message answers to only in the context of a request, which a thread
+    that was started does not have (ipython/ipykernel#1450).
+    """
+    try:
+        send(*args)
+    except LookupError:
+        context.copy().run(send, *args)
 
 
 # -- messages ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ gone; so the twin is an output of its own, hidden by the live view as long as th
 
 from __future__ import annotations
 
+import contextvars
 import hashlib
 import logging
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 
 from nbdurable.display import in_kernel
 from nbdurable.errors import NbDurableError
-from nbdurable.notebook.bridge import Bridge
+from nbdurable.notebook.bridge import Bridge, in_context
 from nbdurable.origin import cell_execution, shell
 
 log = logging.getLogger("nbdurable")
@@ -97,6 +98,7 @@ class Twin:
         self._widget = widget
         self._html = html
         self._due = 0.0
+        self._context = contextvars.copy_context()
         self._handle: Any = display(HTML(self._page()), display_id=True)
 
     def _page(self) -> str:
@@ -114,7 +116,7 @@ class Twin:
         if self._handle is None or self._widget.is_closed:
             return
         began = time.monotonic()
-        self._handle.update(HTML(self._page()))
+        in_context(self._context, self._handle.update, HTML(self._page()))
         took = time.monotonic() - began
         self._due = time.monotonic() + max(TWIN_EVERY_S, took / TWIN_SHARE)
 

@@ -113,6 +113,10 @@ class Comparison:
     def _ipython_display_(self) -> None:
         self.widget().show()
 
+    def _display_(self) -> ComparisonWidget:
+        """Return what marimo shows for it."""
+        return self.widget()
+
 
 class ComparisonWidget(Bridge):
     """A comparison in the page; any number of views show the same state."""

@@ -64,6 +64,10 @@ class Matrix:
     def _ipython_display_(self) -> None:
         self.widget().show()
 
+    def _display_(self) -> MatrixWidget:
+        """Return what marimo shows for it."""
+        return self.widget()
+
 
 class MatrixWidget(Bridge):
     """A matrix in the page; views look again while the experiment runs."""
