@@ -90,25 +90,22 @@ class Session(Exploring, Annotating):
         return f"<Session {shown(self.id)} in {self.store}, {state}, leaf {at}, model {self.model}>"
 
     def _repr_html_(self) -> str:
-        from nbdurable.notebook.static import image_html
+        from nbdurable.notebook.tree import fresh_html
 
-        self.fresh()
-        return image_html(self.image, self.leaf.id)
+        return fresh_html(self)
 
     def widget(self) -> SessionTree:
         """Return a live view of the tree; in a notebook, showing the session does the same."""
         from nbdurable.notebook.tree import SessionTree
 
-        self.fresh()
         return SessionTree(self)
+
+    _display_ = widget  # what marimo shows
 
     def _ipython_display_(self) -> None:
         from nbdurable.notebook.tree import show_session
 
         show_session(self)
-
-    def _display_(self) -> object:  # what marimo shows
-        return repr(self) if self._is_closed else self.widget()
 
     def __getitem__(self, ref: Reference) -> Entry:
         """Return the entry that a reference means, such as ``chat[12]``."""

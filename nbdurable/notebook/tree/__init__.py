@@ -43,6 +43,7 @@ class SessionTree(Bridge):
     at_once = frozenset(("cancel", "answer"))
 
     def __init__(self, session: Session) -> None:
+        session.fresh()
         super().__init__()
         self.twins = Twins()
         self.session = session
@@ -94,6 +95,12 @@ class SessionTree(Bridge):
         if not self.is_closed:
             self.feed.stop()
         super().close()
+
+
+def fresh_html(session: Session) -> str:
+    """Return the tree of a session as it is stored now, as HTML without script."""
+    session.fresh()
+    return image_html(session.image, session.leaf.id)
 
 
 def show_session(session: Session) -> None:
