@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from nbdurable.errors import NbDurableError, StoreClosed, StoreError
-from nbdurable.stores.duckdb import faults
+from nbdurable.stores.duckdb import faults, repair
 from nbdurable.stores.duckdb.batch import Batch, Inserter
 from nbdurable.stores.duckdb.lease import Lease
 from nbdurable.stores.duckdb.plans import Plans
@@ -90,7 +90,10 @@ class Writer:
                 self._thread.start()
             thread = self._thread
             self._queue.put(op)
-        result: T = op.wait(thread)
+        try:
+            result: T = op.wait(thread)
+        finally:
+            repair.tell(self._lease.repairs)
         return result
 
     def close(self) -> None:
