@@ -32,6 +32,15 @@ def identity(path: str) -> tuple[int, int]:
     return (status.st_dev, status.st_ino)
 
 
+def log_of(path: str) -> tuple[int, int]:
+    """Return the inode and the size of a file's write-ahead log; zeros where there is none."""
+    try:
+        status = os.stat(path + ".wal")
+    except OSError:
+        return (0, 0)
+    return (status.st_ino, status.st_size)
+
+
 def fingerprint(path: str) -> Fingerprint | None:
     """Return what differs once anybody wrote to a file; None where that cannot be told yet.
 

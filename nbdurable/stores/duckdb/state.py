@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from nbdurable.errors import EntryError, SessionNotFound, shown
 from nbdurable.stores.duckdb.schema import ALIAS
+from nbdurable.stores.duckdb.tail import Tail
 
 Lookup = Callable[[str, Sequence[object]], list[tuple[object, ...]]]
 
@@ -24,11 +25,12 @@ _NEWEST_SEQ = f"""
         coalesce((select max(seq) from {ALIAS}.nbd.moves), 0))
 """
 _NEWEST_COUNTER = f"select coalesce(max(counter), 0) from {ALIAS}.nbd.{{table}}"
+# The newest that is known comes too: it is gone where a damaged log was cut.
 _NEWER = f"""
     select seq, session_id, id::varchar, n, depth, moves_leaf from {ALIAS}.nbd.entries
-    where seq > $1
+    where seq >= $1
     union all select seq, session_id, entry_id::varchar, null, null, true from {ALIAS}.nbd.moves
-    where seq > $1 order by seq
+    where seq >= $1 order by seq
 """
 _NEWEST_ID = f"select max(id)::varchar from {ALIAS}.nbd.entries"
 _HOMES = f"""
@@ -36,16 +38,22 @@ _HOMES = f"""
     where id in (select unnest(?::uuid[])) order by seq
 """
 _SESSION = f"select counter from {ALIAS}.nbd.sessions where id = ?"
-_LAST_N = f"select coalesce(max(n), 0) from {ALIAS}.nbd.entries where session_id = ?"
-_LAST_MOVED_BY = f"""
-    select id::varchar, seq from {ALIAS}.nbd.entries
-    where session_id = ? and moves_leaf order by seq desc limit 1
+# One query where it might be six: each costs a millisecond, most of it for its plan. Rows are
+# (what, seq, id, n, depth).
+_LOAD = f"""
+    select 'session', null, null, null, null from {ALIAS}.nbd.sessions where id = $1
+    union all select 'moved by', max(seq) filter (moves_leaf),
+        arg_max(id, seq) filter (moves_leaf)::varchar,
+        max(n), arg_max(depth, seq) filter (moves_leaf)
+    from {ALIAS}.nbd.entries where session_id = $1
+    union all select 'moved to', max(seq), arg_max(coalesce(entry_id::varchar, ''), seq), null, null
+    from {ALIAS}.nbd.moves where session_id = $1
+"""
+_LOAD_FIRST = f"""{_LOAD}
+    union all select 'newest', max(seq), max(id)::varchar, null, null from {ALIAS}.nbd.entries
+    union all select 'newest', max(seq), null, null, null from {ALIAS}.nbd.moves
 """
 _DEPTH = f"select depth from {ALIAS}.nbd.entries where id = ?::uuid and session_id = ?"
-_LAST_MOVE = f"""
-    select entry_id::varchar, seq from {ALIAS}.nbd.moves
-    where session_id = ? order by seq desc limit 1
-"""
 _RUNS = f"""
     select id, session_id from {ALIAS}.nbd.runs where id in (select unnest(?::varchar[]))
 """
@@ -65,8 +73,9 @@ class SessionState:
 class State:
     """A cache of the file for the writer's thread alone."""
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: Lookup, tail: Tail) -> None:
         self._lookup = lookup
+        self._tail = tail
         self.reset()
 
     def reset(self) -> None:
@@ -83,7 +92,13 @@ class State:
         if seq is None:
             self.reset()
             return
-        rows = self._lookup(_NEWER, (seq,))
+        rows = self._tail.after(seq)
+        if rows is None:
+            rows = self._lookup(_NEWER, (seq,))
+            self._tail.learn(rows)
+        if seq and (not rows or rows[0][0] != seq):
+            self.reset()
+            return
         for _, session_id, entry_id, n, depth, moves_leaf in rows:
             session = self._sessions.get(str(session_id))
             if n is not None:
@@ -149,25 +164,34 @@ class State:
         SessionNotFound
             The store, called `name`, has none of this id (B8).
         """
-        state = self._sessions.get(session_id)
+        state = self._sessions.get(session_id) or self._load(session_id)
         if state is None:
-            if not self.has_session(session_id):
-                raise no_session(session_id, name)
-            state = self._sessions[session_id] = self._load(session_id)
+            raise no_session(session_id, name)
+        self._sessions[session_id] = state
         return state
 
     def add_session(self, session_id: str, state: SessionState) -> None:
         """Count a session as created."""
         self._sessions[session_id] = state
 
-    def _load(self, session_id: str) -> SessionState:
-        state, moved_at = SessionState(session_id), 0
-        state.last_n = int(str(self._lookup(_LAST_N, (session_id,))[0][0]))
-        for entry_id, seq in self._lookup(_LAST_MOVED_BY, (session_id,)):
-            state.position, moved_at = str(entry_id), int(str(seq))
-        for target, seq in self._lookup(_LAST_MOVE, (session_id,)):
-            if int(str(seq)) > moved_at:
-                state.position = None if target is None else str(target)
+    def _load(self, session_id: str) -> SessionState | None:
+        is_first = "seq" not in self._counters
+        rows = self._lookup(_LOAD_FIRST if is_first else _LOAD, (session_id,))
+        found = {str(what): values for what, *values in rows if what != "newest"}
+        if is_first:
+            newest = [values for what, *values in rows if what == "newest"]
+            self._counters["seq"] = max(_number(seq) for seq, *_ in newest)
+            self._newest_id = max(str(entry_id or "") for _, entry_id, *_ in newest)
+        if "session" not in found:
+            return None
+        moved_at, moved_by, last_n, depth = found["moved by"]
+        state = SessionState(session_id, last_n=_number(last_n))
+        if moved_by is not None:
+            state.position = str(moved_by)
+            state.depths[state.position] = _number(depth)
+        seq, target, *_ = found["moved to"]
+        if _number(seq) > _number(moved_at):
+            state.position = str(target) or None
         return state
 
     def depth_of(self, session: SessionState, entry_id: str) -> int | None:
@@ -198,6 +222,10 @@ class State:
     def add_home(self, entry_id: str, session_id: str) -> None:
         """Count an entry as stored in a session."""
         self._homes[entry_id] = session_id
+
+
+def _number(value: object) -> int:
+    return 0 if value is None else int(str(value))
 
 
 def no_session(session_id: str, name: str) -> SessionNotFound:

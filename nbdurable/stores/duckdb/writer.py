@@ -23,6 +23,7 @@ from nbdurable.stores.duckdb.lease import Lease
 from nbdurable.stores.duckdb.plans import Plans
 from nbdurable.stores.duckdb.schema import ALIAS
 from nbdurable.stores.duckdb.state import State
+from nbdurable.stores.duckdb.tail import Tail
 
 T = TypeVar("T")
 Plan = Callable[[Plans, Batch], T]
@@ -65,7 +66,9 @@ class Writer:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closed = False
-        self._state = State(self._look_up)
+        self._tail = Tail(lease.path)
+        lease.on_leaving = self._tail.put
+        self._state = State(self._look_up, self._tail)
         self._plans = Plans(lease.path, self._state)
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._inserter: Inserter | None = None
@@ -104,6 +107,7 @@ class Writer:
         if thread is not None:
             self._queue.put(None)
             thread.join()
+        self._tail.remove()
 
     # -- in the thread -------------------------------------------------------------------------
 
@@ -191,7 +195,8 @@ class Writer:
         if self._inserter is None or self._made_in != self._lease.instance:
             self._made_in = self._lease.instance
             self._inserter = Inserter(self._lease.cursor())
-        self._inserter.write(batch)
+        with self._tail.renewed(batch.placed()):
+            self._inserter.write(batch)
         self._lease.sync_name()
 
     def _drop_inserter(self) -> None:
