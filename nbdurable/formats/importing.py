@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from itertools import chain
 from typing import IO, Any
@@ -42,6 +43,7 @@ _BAR_FROM_BYTES = 8 << 20
 # as many bytes, with what is made of them, twice over fit into little memory.
 _PART_ENTRIES = 2_100
 _PART_BYTES = 16 << 20
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 _Some = list[Conversation | Damage]
 
@@ -229,19 +231,48 @@ def _reader(name: str) -> Reader:
 
 
 def _unwrapped(values: Iterable[Found | Damage], is_record: Any) -> Iterator[Found | Damage]:
-    """Yield values; of one that is no record but holds a list of records, these."""
+    """Yield values; of one that is no record but holds a list of records, these.
+
+    Chat messages that stand alone, one after the other, are one record.
+    """
+    said: list[Found] = []
     for item in values:
+        if _is_message(item, is_record):
+            said.append(item)  # type: ignore[arg-type]
+            continue
+        yield from _joined(said)
+        said.clear()
         inside = _records_in(item, is_record)
         if inside is None:
             yield item
         else:
             yield from (Found(value, at, in_line=False) for at, value in enumerate(inside, 1))
+    yield from _joined(said)
+
+
+def _is_message(item: Found | Damage, is_record: Any) -> bool:
+    if isinstance(item, Damage) or not isinstance(item.value, dict) or is_record(item.value):
+        return False
+    value = item.value
+    is_said = value.get("role") in _ROLES and ("content" in value or "tool_calls" in value)
+    return is_said and is_record({"messages": [value]})
+
+
+def _joined(said: list[Found]) -> Iterator[Found]:
+    if said:
+        yield replace(said[0], value={"messages": [one.value for one in said]})
 
 
 def _records_in(item: Found | Damage, is_record: Any) -> list[Any] | None:
     if isinstance(item, Damage) or is_record(item.value):
         return None
     value = item.value
+    if (
+        isinstance(value, list)
+        and value
+        and all(_is_message(Found(one, 0, False), is_record) for one in value)
+    ):
+        return [{"messages": value}]
     for part in value.values() if isinstance(value, dict) else [value]:
         if isinstance(part, list) and any(map(is_record, part[:_SNIFFED])):
             return part
