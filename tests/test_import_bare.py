@@ -60,7 +60,12 @@ def test_two_lists_of_messages_are_two_conversations(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [[{"role": "admin", "name": "Ann"}], [{"role": "user", "name": "Bob"}], [{"content": "x"}]],
+    [
+        [{"role": "admin", "name": "Ann"}],
+        [{"role": "user", "name": "Bob"}],
+        [{"role": "admin", "content": "x"}],
+        [{"content": "x"}],
+    ],
 )
 def test_what_only_looks_like_messages_is_refused(tmp_path: Path, value: Any) -> None:
     with pytest.raises(ImportFormatError, match="is of no format that is known"):

@@ -35,7 +35,9 @@ def test_an_import_takes_a_bounded_part_of_memory_whatever_the_size(tmp_path: Pa
     path = tmp_path / "chats.jsonl"
     write(path, 300)
 
-    entries, grown_mb = in_new_process(SCRIPT, str(path), str(tmp_path / "s.duckdb"))  # type: ignore[misc]
+    target = str(tmp_path / "s.duckdb")
+    done = in_new_process(SCRIPT, str(path), target, timeout_s=900)
+    entries, grown_mb = done  # type: ignore[misc]
 
     assert path.stat().st_size > 300 << 20
     assert entries == 3_000
