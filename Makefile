@@ -39,7 +39,7 @@ define pip_install
 	@touch $@
 endef
 
-.PHONY: help demo test test-all bench lint screenshots recordings clean run-tests system
+.PHONY: help demo test test-all bench bench-ui lint screenshots recordings clean run-tests system
 
 help:
 	@echo "make demo          converse, kill, resume, branch on a local model; then JupyterLab"
@@ -48,7 +48,8 @@ help:
 	@echo "make test-all      make test, and the long runs"
 	@echo "make lint          ruff and mypy only"
 	@echo "make bench         measured speed beside its targets"
-	@echo "make screenshots   pictures of the notebooks, in build/screenshots"
+	@echo "make bench-ui      the same for the session tree, in a browser"
+	@echo "make screenshots   pictures of the widgets, in build/screenshots"
 	@echo "make recordings    the answers that the notebooks replay, asked anew of the local model"
 	@echo "make clean         remove .venv and what the tools left behind"
 	@echo "PYTHON=python3.12 chooses the interpreter; it must be 3.11 or newer"
@@ -116,13 +117,16 @@ run-tests:
 # All are run whatever the ones before say.
 bench: $(VENV)/bench.stamp
 	@failed=0; \
-	for name in core store sharing frames replay explore peers; do echo; echo "bench_$$name.py"; \
+	for name in core store sharing frames formats replay explore peers; do echo; echo "bench_$$name.py"; \
 		$(PY) tests/benchmarks/bench_$$name.py || failed=1; done; \
 	exit $$failed
 
+bench-ui: $(VENV)/test.stamp
+	@$(PY) tests/setup_system.py browser
+	@$(PY) tests/benchmarks/bench_ui.py
+
 screenshots: $(VENV)/test.stamp
 	@$(PY) tests/setup_system.py browser
-	$(fetch_weights)
 	@$(PY) tests/screenshots.py build/screenshots
 
 recordings: $(VENV)/test.stamp

@@ -14,7 +14,7 @@ from inspect import get_annotations
 from typing import Any, ClassVar
 
 from nbdurable.blocks import Block, Json, Message, Role, Usage
-from nbdurable.errors import EntryError, shown
+from nbdurable.errors import EntryError, shown, told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +127,15 @@ class OpaqueEntry(Entry):
 
     raw: str = field(repr=False)
     stored_kind: str = ""
+
+
+def words_of(entry: object) -> str:
+    """Return an entry's ``text``; that of an application's class may be no text, or raise."""
+    try:
+        text = getattr(entry, "text", "")
+    except Exception as error:  # said in its place: one entry must not hide the others
+        return f"[the text of {type(entry).__name__} cannot be read: {told(error)}]"
+    return text if isinstance(text, str) else ""
 
 
 BUILT_IN_KINDS = frozenset({"message", "compaction", "opaque"})

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 from nbdurable import lifecycle, starting
 from nbdurable.background import is_on_loop
 from nbdurable.entries import Entry
-from nbdurable.errors import NbDurableError, SessionClosed, shown
+from nbdurable.errors import NbDurableError, SessionClosed, StoreError, shown
 from nbdurable.lifecycle import Publisher, SessionEvent
 from nbdurable.loaded import Leaf, Loaded, unload
 from nbdurable.origin import cell_execution
@@ -105,9 +105,18 @@ class Handle:
             for stop in list(self.before_close):
                 stop()
             starting.stop_all(self.runs_started)
+            self._remember()
         finally:
             self._leak.detach()
             _let_go(self.image, self.held)
+
+    def _remember(self) -> None:
+        """Read what was annotated last, for somebody who looked and may go on looking."""
+        if self.image._annotated >= 0:
+            try:
+                self.image.annotations()
+            except StoreError:
+                log.debug("annotations of a closing session are not known", exc_info=True)
 
     def fresh(self) -> None:
         """Check that the handle is open, and read what others wrote (B11)."""

@@ -31,8 +31,8 @@ def connect(store: Store | str | os.PathLike[str]) -> Library:
     Parameters
     ----------
     store : Store or path
-        A store, or the path of a file; sessions of this process that hold it share it. A file
-        that cannot be written is read all the same.
+        A store, the path of a file, or a ``postgresql://`` address; sessions of this process that
+        hold it share it. A file that cannot be written is read all the same.
 
     Raises
     ------

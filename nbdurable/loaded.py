@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from nbdurable.annotations import Annotations
 from nbdurable.codec import blobs_in, decode, encode
 from nbdurable.entries import CustomEntry, Entry, MessageEntry, moves_position
-from nbdurable.errors import EntryNotFound, RunActive, shown
+from nbdurable.errors import EntryNotFound, RunActive, StoreClosed, shown
 from nbdurable.frozen import collected_later
 from nbdurable.growing import GrowingViews
 from nbdurable.ids import Clock, IdMaker, as_datetime, now_us
@@ -112,7 +112,10 @@ class Loaded(Watched):
 
         They are read here and not by `refresh`, as few verbs look at them.
         """
-        changes = self.store.changes(self.session_id)
+        try:
+            changes = self.store.changes(self.session_id)
+        except StoreClosed:
+            return self._annotations  # as they were known; what is shown is readable still
         if changes != self._annotated:
             fresh = self.store.load_annotations(self.session_id, self._annotations.last)
             if any(annotation.target_id not in self.tree for annotation in fresh):
@@ -291,11 +294,7 @@ class Loaded(Watched):
         self, draft: MessageEntry, parent: str | None, run_id: str | None, now: int
     ) -> Entry:
         return replace(
-            draft,
-            id=self.new_id(),
-            parent_id=parent,
-            created_at=as_datetime(now),
-            run_id=run_id,
+            draft, id=self.new_id(), parent_id=parent, created_at=as_datetime(now), run_id=run_id
         )
 
     def spoken_in(self, run_id: str) -> dict[str | None, list[Entry]]:

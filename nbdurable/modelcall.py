@@ -29,6 +29,7 @@ from nbdurable.models.base import (
     TextDelta,
     ThinkingDelta,
 )
+from nbdurable.models.litellm_errors import scrub, secrets_of
 from nbdurable.models.sound import sound
 from nbdurable.stored import Outcome, SpoolDraft
 from nbdurable.threads import in_thread, is_being_cancelled
@@ -90,8 +91,11 @@ class ModelCall:
         if isinstance(failure, NbDurableError):
             return failure
         if failure is not None:
-            error = ModelError(f"model {name!r} failed: {told_of_other(failure)}")
-            error.__cause__ = failure
+            said = told_of_other(failure)
+            shown_text = scrub(said, secrets_of(self.request.params))
+            error = ModelError(f"model {name!r} failed: {shown_text}")
+            if shown_text.count("***") == said.count("***"):  # else a traceback would tell it
+                error.__cause__ = failure
             return error
         finish = self.assembly.finish
         if finish is None:
@@ -100,7 +104,8 @@ class ModelCall:
                 reason="interrupted",
             )
         if finish.stop_reason == "error":
-            return ModelError(finish.error or f"model {name!r} gave up", reason="refused")
+            said = scrub(finish.error or "", secrets_of(self.request.params))
+            return ModelError(said or f"model {name!r} gave up", reason="refused")
         return None
 
     async def _consume(self) -> BaseException | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from nbdurable.annotations import Marks, Rating
 from nbdurable.codec import preview_of
-from nbdurable.entries import CompactionEntry, Entry, MessageEntry, kind_of
+from nbdurable.entries import CompactionEntry, Entry, MessageEntry, kind_of, words_of
 from nbdurable.ids import as_us
 from nbdurable.reprs import count, joined, money, one_line
 from nbdurable.stored import Move, StoredEntry
@@ -120,8 +120,7 @@ def _entry_row(entry: Entry) -> Row:
 def _preview(entry: Entry) -> str:
     if isinstance(entry, MessageEntry):
         return preview_of(entry)  # what the store keeps of it, so that both read alike
-    text = getattr(entry, "text", "")
-    return one_line(text, PREVIEW_CHARS) if isinstance(text, str) else ""
+    return one_line(words_of(entry), PREVIEW_CHARS)
 
 
 # -- lines -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ SEPARATOR = " · "
 
 # C0 controls, DEL, C1 controls, what overrides the direction of a line, lone surrogates
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_HALF = re.compile("[\ud800-\udfff]")
 _LINE_ENDS = re.compile("\r\n?")
 _BLANK = re.compile(r"\s+")
 
@@ -30,6 +31,11 @@ def _picture(match: re.Match[str]) -> str:
     if code < 0x20:
         return chr(0x2400 + code)
     return "␡" if code == 0x7F else "\ufffd"
+
+
+def whole_text(text: str) -> str:
+    """Return `text` as UTF-8 can carry it: half a character becomes U+FFFD."""
+    return text if text.isascii() else _HALF.sub("\ufffd", text)
 
 
 def one_line(text: str, limit: int = 120) -> str:

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from postgres_server import Server
+
     from nbdurable.models.scripted import ScriptedModel
     from nbdurable.stores.base import Store
     from nbdurable.testing import FakeOpenAI
@@ -58,6 +60,7 @@ def clean_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 
 @pytest.fixture
@@ -65,7 +68,33 @@ def clock() -> FrozenClock:
     return FrozenClock()
 
 
-@pytest.fixture(params=["memory", "duckdb"])
+# Where `store` is PostgreSQL too: each file here is about what stores may do differently. All files
+# are with NBDURABLE_TEST_POSTGRES=all, which takes minutes.
+ON_POSTGRES = frozenset(
+    "test_position test_seeing_others test_fork test_labels test_run_order test_visibility "
+    "test_frames test_library".split()
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave PostgreSQL out where it would tell nothing new."""
+    if os.environ.get("NBDURABLE_TEST_POSTGRES") == "all":
+        return
+    left_out = [
+        item
+        for item in items
+        if "store" in getattr(item, "fixturenames", ())
+        and (call := getattr(item, "callspec", None)) is not None
+        and call.params.get("store") == "postgres"
+        and item.path.stem not in ON_POSTGRES
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        dropped = set(map(id, left_out))
+        items[:] = [item for item in items if id(item) not in dropped]
+
+
+@pytest.fixture(params=["memory", "duckdb", pytest.param("postgres", marks=pytest.mark.postgres)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """One test, each store: everything promised holds for all of them (B59)."""
     opened: Store
@@ -73,12 +102,26 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         from nbdurable.stores.memory import MemoryStore
 
         opened = MemoryStore()
+    elif request.param == "postgres":
+        from nbdurable.stores.postgres import PostgresStore
+
+        opened = PostgresStore(request.getfixturevalue("postgres").emptied())
     else:
         from nbdurable.stores.duckdb import DuckDBStore
 
         opened = DuckDBStore(tmp_path / "store.duckdb")
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server of these tests alone; see the module of the same name."""
+    from postgres_server import Server
+
+    server = Server()
+    yield server
+    server.remove()
 
 
 @pytest.fixture

@@ -76,6 +76,23 @@ class TestWidget:
         for secret in ("#4", "#5", "#6", "large", "tiny", "Be warm"):
             assert secret not in said
 
+    # B54
+    def test_what_was_compared_stays_readable_when_its_session_is_closed(
+        self, store: Store
+    ) -> None:
+        made = answers(store)
+        comparison = nb.compare(*made.runs)
+        made.chat.rate(4, 0.5, name="tone")
+        page = Page(comparison.widget())
+        made.chat.close()
+        store.close()
+
+        assert [column["name"] for column in page.state()["columns"]] == ["#4", "#5", "#6"]
+        assert "tone" in comparison.html()
+        assert len(comparison.df()) == 3
+        with pytest.raises(AssertionError, match="was closed on this handle; open it again"):
+            page.act("compared", id="any", prefer=2)
+
     def test_the_same_widget_is_given_until_it_is_closed(self, store: Store) -> None:
         comparison = nb.compare(*answers(store).runs)
         widget = comparison.widget()

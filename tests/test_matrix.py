@@ -26,6 +26,21 @@ def two_by_three(store: Store) -> nb.Session:
     return nb.open("s", store=store, model=ScriptedModel(say, repeat=True, cost_usd=0.25))
 
 
+# B54
+def test_a_matrix_stays_readable_when_its_session_is_closed(store: Store) -> None:
+    chat = two_by_three(store)
+    exp = chat.grid("Q", temperature=[0, 1], n=3, concurrency=1)
+    exp.score(lambda cell: 0.5, name="tone")
+    matrix = exp.compare()
+    page = Page(matrix.widget())
+    chat.close()
+    store.close()
+
+    assert page.state()["scores"] == ["tone"]
+    assert page.ask("look")["title"] in matrix.html()
+    assert len(matrix.df()) == 6
+
+
 class TestRows:
     def test_axes_stand_against_samples(self, store: Store) -> None:
         exp = two_by_three(store).grid("Q", temperature=[0, 1], n=3, name="warmth", concurrency=1)

@@ -233,3 +233,25 @@ def test_no_secret_comes_back_from_a_provider(
     assert fake.requests[0].body["token"] == MARK
     assert [text for text in seen if MARK in text] == []
     assert MARK.encode() not in kept_under(path.parent)
+
+
+# B69
+@pytest.mark.parametrize("place", ["parameter", "environment"])
+def test_a_key_in_the_error_of_a_model_of_ones_own_is_hidden(
+    path: Path, place: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {"api_key": KEY[8:]} if place == "parameter" else {}
+    if place == "environment":
+        monkeypatch.setenv("MY_API_KEY", KEY[8:])
+    model = ScriptedModel(ValueError(f"401 for {KEY[8:]}"))
+    chat = nb.open("s", store=str(path), model=model, **given)
+
+    with caplog.at_level(logging.DEBUG), pytest.raises(nb.errors.ModelError) as raised:
+        chat.run("Q", show=None)
+    said = "".join(traceback.format_exception(raised.value))
+    said += repr(chat.runs()) + chat._repr_html_() + caplog.text
+    chat.close()
+
+    assert str(raised.value) == "model 'scripted' failed: ValueError: 401 for ***"
+    assert MARK not in said
+    assert MARK.encode() not in kept_under(path.parent)

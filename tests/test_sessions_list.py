@@ -162,6 +162,15 @@ class TestWidget:
         with pytest.raises(AssertionError, match="is closed; connect"):
             page.ask("rows", fresh=True)
 
+    def test_a_page_that_is_loaded_again_shows_what_a_closed_library_knew(self) -> None:
+        library = three(MemoryStore())
+        widget = SessionsWidget(library)
+        before = Page(widget).state()
+        library.close()
+
+        assert Page(widget).state() == before
+        assert "3 sessions" in Reader(widget.html()).text
+
 
 class TestTable:
     def test_the_table_says_what_the_widget_says(self, store: Store) -> None:

@@ -34,7 +34,23 @@ class TestStaticTree:
 
         text = Reader(html).text
         assert text.startswith("demo · 4 entries · 2 branches · leaf #4● #1 user text 1")
-        assert "other branch 1/2○ #3 user text 3 1/2◆ #4 assistant text 4 2/2 · ← leaf" in text
+        assert "○ #3 user text 3 1/2◆ #4 assistant text 4 2/2 · ← leaf" in text
+        assert 'class="nbd-off nbd-side"' in html
+
+    def test_a_branch_of_several_entries_folds_under_its_first_words(self) -> None:
+        entries = [stored(1, None), stored(2, 1), stored(3, 2), stored(4, 3), stored(5, 2)]
+
+        html = session_html(entries, "e5")
+
+        side = html[html.index("<details open>") : html.index("</details>")] + "</details>"
+        assert Reader(side).text.startswith("○ #3 user text 3 1/2○ #4 assistant text 4")
+
+    def test_an_answers_first_words_are_read_without_their_marks(self) -> None:
+        answer = "The **pool**, see `wait_ms`: | | a | | --- | --- | | b | 4 |"
+
+        html = session_html([stored(1, None), stored(2, 1, answer)], "e2")
+
+        assert "The pool, see wait_ms: a · b · 4 ·" in Reader(html).text
 
     def test_the_newest_texts_on_the_path_are_there_in_full(self) -> None:
         long = "**bold** " * 100
@@ -52,7 +68,7 @@ class TestStaticTree:
         html = session_html(entries, "e10000", title="x")
 
         assert len(html.encode()) <= MAX_BYTES
-        shown_entries = html.count("<li>") + html.count('<li class="nbd-off">')
+        shown_entries = html.count("<li>") + html.count('<li class="nbd-off')
         assert f"… {10_000 - shown_entries:,} more" in html
         assert "◆" in html and shown_entries <= MAX_NODES
 

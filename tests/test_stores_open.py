@@ -57,8 +57,21 @@ def test_a_recording_that_is_not_there_is_refused_and_not_made(tmp_path: Path) -
 
 
 # B69
-def test_an_address_is_refused_without_its_password() -> None:
-    with pytest.raises(StoreError, match="of kind 'postgresql' cannot be opened yet") as caught:
+def test_an_address_of_another_kind_is_refused_without_its_password() -> None:
+    with pytest.raises(StoreError, match="of kind 'mysql' cannot be opened; give the") as caught:
+        open_store("mysql://me:secret@localhost/db")
+
+    assert "secret" not in str(caught.value)
+
+
+# B69
+def test_an_address_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [*sys.modules]:
+        if name.startswith(("psycopg", "nbdurable.stores.postgres")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(StoreError, match=r"pip install 'nbdurable\[postgres\]'") as caught:
         open_store("postgresql://me:secret@localhost/db")
 
     assert "secret" not in str(caught.value)

@@ -132,6 +132,24 @@ def test_a_record_that_does_not_fit_the_file_is_not_believed(
     assert (mine.seq, mine.n) == (7, 7)
 
 
+# B24 B68
+def test_a_record_leaves_nothing_out_after_its_writer_forgot(
+    store: DuckDBStore, other: Child
+) -> None:
+    """As after a commit that failed, while another process wrote."""
+    store.append("s", [stored()])
+    other.ask("append")
+    store.append("s", [stored()])
+    store._core.writer._state.reset()
+    other.ask("append")
+
+    [mine] = store.append("s", [stored()])
+    theirs = int(other.ask("append"))
+
+    assert (mine.seq, theirs) == (7, 8)
+    assert [entry.n for entry in store.load_entries("s")] == list(range(1, 9))
+
+
 # B66 B68
 def test_what_a_repair_cut_off_is_forgotten(
     store: DuckDBStore, other: Child, path: Path, monkeypatch: pytest.MonkeyPatch

@@ -35,6 +35,50 @@ def look(city: str) -> list[object]:
     return ["seen " + city, nb.image(PNG, "image/png")]
 
 
+# B54
+def test_entries_can_be_read_when_the_session_is_closed(store: Store) -> None:
+    chat = opened(store, "**Yes**", system="Be brief.")
+    chat.run("May I?", show=None)
+    chat.label(2, "first")
+    with Page(chat) as page:
+        chat.close()
+        page.until(lambda: bool(page.state["head"]["is_closed"]))
+        store.close()
+        shown = page.ask("detail", n=2)
+        html = page.tree.html()
+
+    assert (shown["text"], shown["labels"], shown["system"]) == ("**Yes**", ["first"], None)
+    assert "[first]" in html
+
+
+class Sworn(nb.CustomEntry):
+    """An application's entry whose text cannot be had, and which is nested deep."""
+
+    kind = "tree-sworn"
+    inside: object = None
+
+    @property
+    def text(self) -> str:
+        raise RuntimeError("no text today")
+
+
+# B36
+def test_an_entry_of_an_application_that_raises_hides_nothing_else(store: Store) -> None:
+    chat = opened(store)
+    nested: list[object] = []
+    for _ in range(900):
+        nested = [nested]
+    chat.append(nb.user("Before"), Sworn(inside=nested), nb.user("After"))
+    with Page(chat) as page:
+        shown = page.ask("detail", n=2)
+        html = page.tree.html()
+    chat.close()
+
+    assert "RuntimeError" not in shown["json"]
+    assert shown["text"] == "[the text of Sworn cannot be read: no text today]"
+    assert ("Before" in html, "After" in html) == (True, True)
+
+
 def test_an_answer_is_shown_with_all_that_is_on_record(store: Store) -> None:
     chat = opened(store, [thinking("Hm."), "**Yes**"], system="Be brief.", temperature=0.3)
     run = chat.run("May I?", show=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -232,6 +233,54 @@ def test_an_error_stands_at_its_entry_until_it_is_answered(store: Store) -> None
     chat.close()
 
 
+# B37
+def test_a_plan_that_cannot_be_read_keeps_the_tree_from_nothing_else(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = opened(store)
+    chat.sample(2, "Q", name="wording", show=None)
+    (plan,) = store.load_experiments("s")
+    newer = replace(plan, id=IdMaker()(), name="newer", plan_json='{"version": 9}')
+    with Page(chat) as page:
+        store.save_experiment(newer)
+        chat.label(1, "here")
+        page.until(lambda: page.state["marks"].get("1", {}).get("labels") == ["here"])
+    with Page(chat) as fresh:
+        assert [row["name"] for row in fresh.settled()["experiments"]] == ["wording"]
+    chat.close()
+
+    assert "cannot be read: KeyError" in caplog.text
+
+
+# B11
+def test_one_tree_that_cannot_look_keeps_no_other_from_looking(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(poller, "POLL_S", 0.01)
+    looked, go = threading.Event(), threading.Event()
+
+    class Broken:
+        def poll(self) -> None:
+            looked.set()
+            raise OSError("stale")
+
+    broken = Broken()
+    poller.POLLER.add(broken)
+    assert looked.wait(10)
+
+    class Sound:
+        def poll(self) -> None:
+            go.set()
+
+    sound = Sound()
+    poller.POLLER.add(sound)
+
+    assert go.wait(10)
+    poller.POLLER.discard(broken)
+    poller.POLLER.discard(sound)
+    assert "stale" in caplog.text
+
+
 # B43
 def test_an_experiment_is_one_row_that_counts_what_is_done(store: Store) -> None:
     go = threading.Event()
@@ -248,6 +297,22 @@ def test_an_experiment_is_one_row_that_counts_what_is_done(store: Store) -> None
     assert (began["name"], began["at"], began["runs"], began["done"]) == ("wording", 0, 3, 0)
     assert (ended["done"], ended["failed"], ended["cost_usd"]) == (3, 0, 0.75)
     assert columns["exp"] == [0, 0, 0, 0]
+    chat.close()
+
+
+# B22 B43
+def test_a_cancelled_run_of_an_experiment_is_not_counted_as_failed(store: Store) -> None:
+    go = threading.Event()
+    chat = opened(store, [go, "One."])
+    with Page(chat) as page:
+        experiment = chat.sample(2, "Q", wait=False, show=None)
+        page.until(lambda: len(page.state["live"]) == 2)
+        experiment.cancel()
+        page.until(lambda: page.state["experiments"][0]["state"] == "stopped")
+        ended = page.settled()["experiments"][0]
+
+    assert (ended["done"], ended["failed"], ended["cancelled"]) == (0, 0, 2)
+    go.set()
     chat.close()
 
 

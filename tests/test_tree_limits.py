@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import warnings
 from typing import Any
 
@@ -73,6 +74,33 @@ def test_what_a_page_knows_is_not_sent_again(store: Store) -> None:
     assert "Question 5" not in later
     assert len(later) < 3_000
     chat.close()
+
+
+# B64
+def test_half_a_character_in_a_stream_a_label_or_a_prompt_reaches_the_page(store: Store) -> None:
+    go = threading.Event()
+    chat = nb.open("s", store=store, model=ScriptedModel(["half \ud83d", go, " whole"]))
+    with Page(chat) as page:
+        page.act("run", text="Q \ud83d")
+        page.until(lambda: [row["text"] for row in page.state["live"]] == ["half \ufffd"])
+        go.set()
+        page.idle()
+        page.act("label", n=1, text="L \ud83d")
+
+        assert page.settled()["marks"]["1"]["labels"] == ["L \ufffd"]
+    chat.close()
+
+
+# B33
+def test_a_rating_beyond_what_a_browser_counts_reaches_the_page_as_text(store: Store) -> None:
+    chat = nb.open("s", store=store, model=ScriptedModel("x"))
+    chat.append(nb.user("Q"))
+    chat.rate(1, 2**60, name="big")
+    with Page(chat) as page:
+        (rating,) = page.settled()["marks"]["1"]["ratings"]
+    chat.close()
+
+    assert rating == {"name": "big", "score": str(2**60), "by": None}
 
 
 # B69

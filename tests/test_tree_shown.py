@@ -28,6 +28,9 @@ def open_models():
     widgets = ipywidgets.widgets.widget._instances.values()
     return sum(isinstance(one, SessionTree) for one in widgets)
 
+def all_models():
+    return len(ipywidgets.widgets.widget._instances)
+
 chat = nb.open("s", store=":memory:", model=ScriptedModel("An answer."), api_key="sk-s3cr3t")
 chat.run("Q", show=None)
 """
@@ -105,12 +108,15 @@ def test_a_session_is_shown_as_a_static_twin_and_a_live_tree(notebook: Notebook)
 @pytest.mark.parametrize("cell", ["again", None])
 def test_100_executions_of_a_cell_leave_one_model(notebook: Notebook, cell: str | None) -> None:
     before = int(notebook.printed("print(open_models())"))
+    notebook.run("chat", cell)
+    models = notebook.printed("print(all_models())")
     sizes = []
-    for _ in range(100):
+    for _ in range(99):
         seen = notebook.run("chat", cell)
         sizes.append(sum(len(str(m["content"])) for m in seen if m["msg_type"] == "comm_open"))
 
     assert int(notebook.printed("print(open_models())")) == before + 1
+    assert notebook.printed("print(all_models())") == models
     assert max(sizes[1:]) == min(sizes[1:])
 
 
@@ -133,6 +139,31 @@ def test_the_twin_shows_what_was_stored_since(notebook: Notebook) -> None:
     while not any(_is_update(m, "A fresh question") for m in seen):
         assert time.monotonic() < ends_at
         seen += [got for got in [notebook.message()] if got is not None]
+
+
+# case 42
+def test_a_tree_shown_in_three_cells_has_three_twins_that_say_the_same(notebook: Notebook) -> None:
+    notebook.run("tree = chat.widget()")
+    uid = notebook.printed("print(tree.uid)")
+    for cell in ("first", "second", "third"):
+        notebook.run("tree", cell)
+    notebook.run("tree", "second")  # again: what it showed before is gone
+    seen = notebook.run("chat.run('Asked for all three', show=None); None")
+    ends_at = time.monotonic() + DEADLINE_S
+
+    def updated() -> set[str]:
+        return {
+            m["content"]["transient"]["display_id"]
+            for m in seen
+            if _is_update(m, "Asked for all three") and uid in m["content"]["data"]["text/html"]
+        }
+
+    while len(updated()) < 3:
+        assert time.monotonic() < ends_at
+        seen += [got for got in [notebook.message()] if got is not None]
+    notebook.run("tree.close()")
+
+    assert len(updated()) == 3
 
 
 def _is_update(message: dict[str, Any], text: str) -> bool:

@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 import nbdurable as nb
+from nbdurable.notebook.bridge import browser_safe
 from nbdurable.notebook.tree import SessionTree
 
 TIMEOUT_S = 20.0
@@ -46,7 +47,8 @@ class Page:
     def _take(self, message: Any, buffers: object = None) -> None:
         with self._changed:
             self.sent.append(deepcopy(message))
-            whole = self._whole(json.loads(json.dumps(message)))
+            line = json.dumps(message, ensure_ascii=False, allow_nan=False).encode("utf-8")
+            whole = self._whole(json.loads(line))
             if whole is not None:
                 self._put(whole)
             self._changed.notify_all()
@@ -133,7 +135,8 @@ class Page:
 
 def comparable(state: Body) -> Body:
     """Return a state without the previews, of which a page may know more than it was asked."""
-    return {name: value for name, value in state.items() if name != "previews"}
+    known: Body = browser_safe(state)
+    return {name: value for name, value in known.items() if name != "previews"}
 
 
 def apply(state: Body, op: Body) -> None:

@@ -236,8 +236,7 @@ class Experiment(Work):
 
     def _annotations(self) -> list[tuple[str, str, str | None, str]]:
         """Return what was said of entries: target, name, author, value as JSON; oldest first."""
-        image = self._session.image
         return [
             (one.target_id, one.name, one.by, one.value_json)
-            for one in image.store.load_annotations(image.session_id)
+            for one in self._session.image.annotations().history()
         ]

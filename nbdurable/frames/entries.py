@@ -25,7 +25,6 @@ from nbdurable.frames.marks import marks_of
 from nbdurable.schemas import answer_data, recorded_schema
 from nbdurable.stores.base import Store
 from nbdurable.stores.duckdb.query import Columns, Question, read
-from nbdurable.stores.duckdb.views import POSITIONS
 from nbdurable.wire import dumps
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class _Entries:
             )
         self.marks = question.rows(
             "select e.seq, a.name, a.author, a.value_json from annotations a "
-            "join nbd.entries e on e.id = try_cast(a.target_id as uuid) "
+            "join nbd.entries e on e.id::varchar = a.target_id "
             f"and e.session_id = a.session_id {where} order by a.counter",
             params,
         )
@@ -137,7 +136,9 @@ class _Entries:
     def _leaf_rows(self, question: Question, leaf_id: str | None) -> Rows:
         if self._is_one_session:
             return np.flatnonzero(np.asarray(self.got["id"]) == leaf_id)
-        query = f"select e.seq from ({POSITIONS}) p join nbd.entries e on e.id = p.position_id"
+        query = (
+            f"select e.seq from ({question.positions}) p join nbd.entries e on e.id = p.position_id"
+        )
         return self._rows_of([seq for (seq,) in question.rows(query)])
 
     def _linked(self, links: Columns, values: Rows) -> Rows:
@@ -314,7 +315,7 @@ def _entry_columns(
     named.append("coalesce(e.role = 'user' and not e.meta, false) as begins")
     named.append("coalesce(e.role = 'assistant', false) as answers")
     named += [
-        f"coalesce(list_position(${name}, e.{name}), 0)::utinyint as {name}" for name in words
+        f"coalesce(array_position(${name}, e.{name}), 0)::smallint as {name}" for name in words
     ]
     query = f"select {', '.join(named)} from entries e {where}"
     got = _by_seq(question.columns(query, {**params, **words}))

@@ -9,20 +9,26 @@ widget's own: a slow answer never stalls another widget, and a store is never to
 
 from __future__ import annotations
 
+import inspect
 import json
+import logging
+import math
 import queue
 import threading
 import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from logging import DEBUG, WARNING
 from typing import Any, ClassVar
 
 import anywidget
 import traitlets
 
-from nbdurable.errors import shown
-from nbdurable.reprs import one_line
+from nbdurable.errors import NbDurableError, shown, told
+from nbdurable.reprs import one_line, whole_text
+
+log = logging.getLogger("nbdurable")
 
 HZ = 30
 PIECE_CHARS = 240_000  # under 1 MB even at four bytes each; servers cut the line at 10 MB
@@ -41,8 +47,9 @@ class Bridge(anywidget.AnyWidget):
     """A widget whose state lives in Python; subclasses give `state`, and what views may ask.
 
     ``acts`` and ``asks`` map a name to a method of the subclass, called with the view's arguments
-    as keywords: acts do something, once, one after another; asks only read, beside the acts. What
-    they return (JSON values) goes to the view; what they raise is shown there.
+    as keywords: acts do something, once, one after another; asks only read, beside the acts. Acts
+    named in ``at_once`` are done beside both, as what stops something must not wait for it. What a
+    method returns (JSON values) goes to the view; what it raises is shown there.
 
     A change is made and put under ``guard``, so that a whole state never misses or repeats one::
 
@@ -56,6 +63,7 @@ class Bridge(anywidget.AnyWidget):
 
     acts: ClassVar[Mapping[str, str]] = {}
     asks: ClassVar[Mapping[str, str]] = {}
+    at_once: ClassVar[frozenset[str]] = frozenset()  # acts that wait for no other act
 
     def __init__(self, **traits: Any) -> None:
         self.guard = threading.RLock()
@@ -102,7 +110,7 @@ class Bridge(anywidget.AnyWidget):
             if ops:
                 self._seq += 1
             seq = self._seq
-            whole = [dict(m, seq=seq, body=self.state()) for m in answers if _is_snapshot(m)]
+            whole = [self._whole(asked, seq) for asked in answers if _is_snapshot(asked)]
         if self.is_closed:
             return
         if ops:
@@ -113,9 +121,22 @@ class Bridge(anywidget.AnyWidget):
             if not _is_snapshot(message):
                 self._post(message)
 
+    def _whole(self, asked: dict[str, Any], seq: int) -> dict[str, Any]:
+        try:
+            return dict(asked, seq=seq, body=self.state())
+        except Exception as error:  # told to the view that asked
+            return {"type": "trouble", "view": asked["view"], "text": self.failed(error)}
+
     def _post(self, message: dict[str, Any]) -> None:
-        for piece in pieces(browser_safe(message)):
-            self.send(piece)
+        try:
+            parts = list(pieces(browser_safe(message)))
+        except (TypeError, ValueError, RecursionError) as error:
+            if "cid" not in message:
+                raise
+            text = self.failed(error)  # an answer that cannot be told: who asked must not wait
+            parts = [{"type": "fail", "cid": message["cid"], "error": text}]
+        for part in parts:
+            self.send(part)
 
     # -- from the views ------------------------------------------------------------------------
 
@@ -156,26 +177,34 @@ class Bridge(anywidget.AnyWidget):
             while len(self._taken) > REMEMBERED_COMMANDS:
                 self._taken.popitem(last=False)
         self.answer({"type": "ack", "cid": cid})
-        self._queue(kind).put(lambda: self._do(kind, cid, name, args))
+        line = "now" if kind == "cmd" and name in self.at_once else kind
+        self._queue(line).put(lambda: self._do(kind, cid, name, args))
 
     def _do(self, kind: str, cid: str, name: str, args: dict[str, Any]) -> None:
         try:
             body = self.perform(kind, name, args)
         except Exception as error:  # told to the view: in a callback it would vanish
-            text = one_line(str(error) or type(error).__name__, 2_000)
-            self.error = text
-            self.answer({"type": "fail", "cid": cid, "error": text})
+            self.answer({"type": "fail", "cid": cid, "error": self.failed(error)})
         else:
             if kind == "cmd" and self.error:
                 self.error = ""
             self.answer({"type": "done", "cid": cid, "body": body})
+
+    def failed(self, error: Exception) -> str:
+        """Keep an error's text where a notebook can read it, and return it."""
+        text = one_line(told(error), 2_000)
+        is_known = isinstance(error, NbDurableError | Refused)
+        log.log(DEBUG if is_known else WARNING, "%s: %s", self, text, exc_info=error)
+        if not self.is_closed:
+            self.error = text
+        return text
 
     def perform(self, kind: str, name: str, args: dict[str, Any]) -> Any:
         """Do (``cmd``) or look up (``ask``) what a view asked for; what it raises is told there."""
         method = (self.acts if kind == "cmd" else self.asks).get(name)
         if method is None:
             raise Refused(f"action {shown(name)} is not known here; reload the page")
-        return getattr(self, method)(**args)
+        return called(name, getattr(self, method), args)
 
     def _queue(self, kind: str) -> queue.SimpleQueue[Callable[[], None] | None]:
         with self.guard:
@@ -195,12 +224,24 @@ class Bridge(anywidget.AnyWidget):
             queues = list(self._work.values())
         for work in queues:
             work.put(None)
+        layout = self.layout
         super().close()
+        layout.close()  # a model of its own, which the library leaves behind
 
 
 def _serve(work: queue.SimpleQueue[Callable[[], None] | None]) -> None:
     while (deed := work.get()) is not None:
         deed()
+        del deed  # nobody is held while it waits
+
+
+def called(name: str, method: Deed, args: Mapping[str, Any]) -> Any:
+    """Call what an action stands for; arguments it does not take are refused in words."""
+    try:
+        inspect.signature(method).bind(**args)
+    except TypeError as error:
+        raise Refused(f"{name} was not asked for rightly: {error}; reload the page") from None
+    return method(**args)
 
 
 def _is_snapshot(message: Mapping[str, Any]) -> bool:
@@ -221,13 +262,21 @@ def _answer_on_own_thread(comm: Any) -> None:
 
 
 def browser_safe(value: Any) -> Any:
-    """Return JSON values with integers that a browser would round as text (B33)."""
+    """Return JSON values as every browser reads them (B33).
+
+    Integers that it would round become text, numbers that are none null, and half a character,
+    which no message can carry, the sign for one.
+    """
+    if isinstance(value, str):
+        return whole_text(value)
     if isinstance(value, bool) or value is None:
         return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, int):
         return value if -MAX_SAFE_INT <= value <= MAX_SAFE_INT else str(value)
     if isinstance(value, Mapping):
-        return {str(key): browser_safe(item) for key, item in value.items()}
+        return {whole_text(str(key)): browser_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [browser_safe(item) for item in value]
     return value
@@ -274,8 +323,12 @@ class Sender:
                 widgets, self._dirty = list(self._dirty.values()), {}
             began = time.monotonic()
             for widget in widgets:
-                widget.flush()
+                try:
+                    widget.flush()
+                except Exception as error:  # of one widget; the others are served on
+                    widget.failed(error)
             widgets.clear()
+            widget = None  # type: ignore[assignment]  # nobody is held while it waits
             time.sleep(max(0.0, 1 / HZ - (time.monotonic() - began)))
 
 

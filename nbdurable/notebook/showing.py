@@ -23,6 +23,7 @@ from nbdurable.origin import cell_execution, shell
 log = logging.getLogger("nbdurable")
 
 TWIN_EVERY_S = 1.0
+MOST_TWINS = 20  # of one widget in one cell
 TWIN_SHARE = 0.1  # of the time at most, for twins of large sessions
 
 Html = Callable[[], str]
@@ -60,8 +61,7 @@ def live_bundle(widget: Bridge) -> dict[str, Any]:
 
 
 def _take_place(widget: Bridge) -> None:
-    cell, execution = cell_execution()
-    cell = cell or _cell_by_text()
+    cell, execution = _place()
     if cell is None:
         return
     with _lock:
@@ -72,6 +72,12 @@ def _take_place(widget: Bridge) -> None:
         _shown[cell] = (execution, [*kept, widget])
     for one in stale:
         one.close()
+
+
+def _place() -> tuple[str | None, str | None]:
+    """Return a name for the running cell, and one for this execution of it."""
+    cell, execution = cell_execution()
+    return cell or _cell_by_text(), execution
 
 
 def _cell_by_text() -> str | None:
@@ -116,6 +122,35 @@ class Twin:
     def due(self) -> float:
         """When it may be brought up to date next, by `time.monotonic`."""
         return self._due
+
+
+class Twins:
+    """The static forms of one widget, in each cell that shows it; all say the same."""
+
+    def __init__(self) -> None:
+        self._by_cell: dict[str | None, tuple[str | None, list[Twin]]] = {}
+
+    def add(self, twin: Twin | None) -> None:
+        """Take one more; those of an earlier execution of its cell are gone."""
+        if twin is None:
+            return
+        cell, execution = _place()
+        before, twins = self._by_cell.get(cell, (None, []))
+        kept = twins if before == execution else []
+        self._by_cell[cell] = execution, [*kept, twin][-MOST_TWINS:]
+
+    def changed(self) -> None:
+        """Bring all up to date soon; to be called from any thread."""
+        for twin in self._all():
+            twin.changed()
+
+    def update(self) -> None:
+        """Bring all up to date now."""
+        for twin in self._all():
+            twin.update()
+
+    def _all(self) -> list[Twin]:
+        return [twin for _, twins in list(self._by_cell.values()) for twin in twins]
 
 
 class Updater:

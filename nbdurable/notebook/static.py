@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from nbdurable.annotations import Marks
-from nbdurable.entries import Entry
+from nbdurable.entries import Entry, words_of
 from nbdurable.loaded import Loaded
-from nbdurable.notebook.markdown import to_html
+from nbdurable.notebook.markdown import to_html, unmarked
 from nbdurable.notebook.page import page, plain
 from nbdurable.outline import Line, heading, outline
 from nbdurable.reprs import count, duration, joined, model_name, money
@@ -23,6 +23,7 @@ _LINE_OVERHEAD = 220  # bytes of lists around a line, at most
 _BODY_BYTES = 80_000  # of full texts, all together
 _BODY_CHARS = 8_000  # of one full text
 _SHOWN_WHOLE = 60  # entries at the end of the path whose full text may be there
+_OFF = '<li class="nbd-off"><div>'
 _OPEN_UP_TO = 40  # a tree of no more lines shows its side branches unfolded
 
 
@@ -54,7 +55,7 @@ def session_html(
     """
     listed = list(entries)
     lines = outline(listed, leaf_id, marks)
-    texts = {entry.id: text for entry in listed if (text := _text(entry))}
+    texts = {entry.id: text for entry in listed if (text := words_of(entry))}
     head = f"<div><b>{plain(heading(title, lines))}</b></div>"
     items = _fitting(lines, texts)
     body = _nested(lines, items)
@@ -67,11 +68,6 @@ def image_html(image: Loaded, leaf_id: str | None) -> str:
     nodes = [image.entry(node.id) if node.id in shown_whole else node for node in image.tree.nodes]
     marks = image.annotations().marks()
     return session_html(nodes, leaf_id, title=image.session_id, marks=marks)
-
-
-def _text(entry: Entry | StoredEntry) -> str:
-    text = getattr(entry, "text", "")
-    return text if isinstance(text, str) else ""
 
 
 def _fitting(lines: list[Line], texts: Mapping[str, str]) -> dict[str, str]:
@@ -94,6 +90,7 @@ def _fitting(lines: list[Line], texts: Mapping[str, str]) -> dict[str, str]:
 def _nested(lines: list[Line], items: Mapping[str, str]) -> str:
     out: list[str] = []
     levels = [0]
+    begins: list[int] = []  # where in `out` the branches begin that are not closed yet
     skipped = 0
     is_open = " open" if len(lines) <= _OPEN_UP_TO else ""
     for line in lines:
@@ -104,15 +101,27 @@ def _nested(lines: list[Line], items: Mapping[str, str]) -> str:
         skipped = 0
         while levels[-1] > line.indent or (line.is_side and levels[-1] == line.indent):
             levels.pop()
-            out.append("</ul></details></li>")
+            _close(out, begins.pop(), is_open)
         if line.indent > levels[-1]:
+            # a branch is known by its first words
             levels.append(line.indent)
-            label = "other branch" + (f" {_place(line)}" if line.siblings > 1 else "")
-            out.append(f'<li><details{is_open}><summary class="nbd-dim">{label}</summary><ul>')
+            begins.append(len(out))
         out.append(items[line.row.id])
     _put_skipped(out, skipped)
-    out.append("</ul></details></li>" * (len(levels) - 1))
+    for begin in reversed(begins):
+        _close(out, begin, is_open)
     return "".join(out)
+
+
+def _close(out: list[str], begin: int, is_open: str) -> None:
+    """Fold what came since a branch began below the branch's first line."""
+    first = out[begin]
+    if begin == len(out) - 1 or not first.startswith(_OFF):
+        out[begin] = first.replace('class="nbd-off"', 'class="nbd-off nbd-side"', 1)
+        return
+    label = first.removeprefix(_OFF).removesuffix("</div></li>")
+    out[begin] = f'<li class="nbd-off"><details{is_open}><summary>{label}</summary><ul>'
+    out.append("</ul></details></li>")
 
 
 def _put_skipped(out: list[str], skipped: int) -> None:
@@ -123,7 +132,8 @@ def _put_skipped(out: list[str], skipped: int) -> None:
 def _line_html(line: Line, text: str) -> str:
     row = line.row
     name = f"#{row.n} {row.role}" if row.n is not None else row.role
-    preview = plain(row.preview) or "(no text)"
+    words = unmarked(row.preview) if row.role == "assistant" else row.preview
+    preview = plain(words) or "(no text)"
     strong = f"<b>{preview}</b>" if line.on_path and row.role == "user" else preview
     label = (
         f"{'◆' if line.is_leaf else '●' if line.on_path else '○'} "

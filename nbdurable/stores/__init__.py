@@ -1,4 +1,4 @@
-"""Stores: where sessions are kept, one object per file and process.
+"""Stores: where sessions are kept, one object per file or database and process.
 
 `open_store` counts who holds a store and `release_store` frees it with the last of them. A store
 that a caller made is the caller's to close.
@@ -28,15 +28,16 @@ def open_store(where: Store | str | os.PathLike[str], *, for_reading: bool = Fal
     ----------
     where : Store or path
         A path to a DuckDB file, which is made when missing; a ``.jsonl`` that `Session.export`
-        wrote, which is loaded and never written; ``":memory:"`` for a fresh memory store; or a
-        store, which is returned as it is.
+        wrote, which is loaded and never written; ``":memory:"`` for a fresh memory store; a
+        ``postgresql://`` address; or a store, which is returned as it is.
     for_reading : bool
-        Nothing will be written: a DuckDB file that cannot be is opened all the same.
+        Nothing will be written: a DuckDB file that cannot be is opened all the same, and a
+        database that holds no store is refused.
 
     Raises
     ------
     StoreError
-        The file cannot be opened, or is of a kind that this version does not know.
+        The file or database cannot be opened, or is of a kind that this version does not know.
     """
     if not isinstance(where, str | os.PathLike):
         if not isinstance(where, Store):
@@ -46,13 +47,15 @@ def open_store(where: Store | str | os.PathLike[str], *, for_reading: bool = Fal
             )
         key = _key_of(where)
         return _hold(key, lambda: where) if key else where
-    text = _checked_path(os.path.expanduser(os.fspath(where)))
+    given = os.fspath(where)
+    if "://" in given:
+        return _hold(f"address {given}", lambda: _open_address(given, must_exist=for_reading))
+    text = _checked_path(os.path.expanduser(given))
     if text == ":memory:":
         from nbdurable.stores.memory import MemoryStore
 
         memory = MemoryStore()
         return _hold(f"memory {id(memory)}", lambda: memory)
-    _refuse_unbuilt(text)
     key, read_only = os.path.realpath(text), for_reading and not _is_writable(text)
     return _hold(f"{key} read only" if read_only else key, lambda: _open_file(text, read_only))
 
@@ -109,9 +112,18 @@ def _checked_path(text: str) -> str:
     return text
 
 
-def _refuse_unbuilt(text: str) -> None:
-    if "://" in text:  # neither user nor password of an address may reach a text
-        kind = text.partition("://")[0]
+def _open_address(address: str, *, must_exist: bool) -> Store:
+    kind = address.partition("://")[0]  # neither user nor password may reach a text
+    if kind not in ("postgresql", "postgres"):
         raise StoreError(
-            f"store address of kind {shown(kind)} cannot be opened yet; give the path of a file"
+            f"store address of kind {shown(kind)} cannot be opened; give the path of a file, or "
+            "postgresql://…"
         )
+    try:
+        from nbdurable.stores.postgres import PostgresStore
+    except ImportError as exc:
+        raise StoreError(
+            f"store address of kind {shown(kind)} needs psycopg, which cannot be imported "
+            f"({exc}); run pip install 'nbdurable[postgres]'"
+        ) from exc
+    return PostgresStore(address, must_exist=must_exist)

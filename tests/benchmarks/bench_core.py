@@ -48,7 +48,8 @@ class Row:
         cells = [self.what, f"{self.measured:.3g} {self.unit}"]
         if self.target is None:
             return f"| {' | '.join([*cells, '', '', ''])} |"
-        cells += [f"{self.target:.3g} {self.unit}", f"{self.measured / self.target:.2f}"]
+        ratio = f"{self.measured / self.target:.2f}" if self.target else ""
+        cells += [f"{self.target:.3g} {self.unit}", ratio]
         cells.append("missed" if self.is_missed else "met")
         return f"| {' | '.join(cells)} |"
 

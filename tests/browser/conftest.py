@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from browser.jupyter import Lab, OpenNotebook
+    from browser.live_page import LivePage
     from playwright.sync_api import Browser
 
 SIZE = {"width": 1180, "height": 900}
@@ -52,3 +53,19 @@ def notebook(chromium: Browser, lab: Lab) -> Iterator[Callable[[Sequence[str]], 
         errors = book.own_errors()
         book.page.context.close()
         assert not errors
+
+
+@pytest.fixture
+def live(chromium: Browser) -> Iterator[Callable[..., LivePage]]:
+    """Return a function that makes a page for a widget; at the end nothing was thrown in it."""
+    from browser.live_page import LivePage
+
+    pages: list[LivePage] = []
+
+    def make(**look: Any) -> LivePage:
+        pages.append(LivePage(chromium, **look))
+        return pages[-1]
+
+    yield make
+    for page in pages:
+        page.close()

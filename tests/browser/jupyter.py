@@ -36,7 +36,12 @@ SERVER_OPTIONS = (
 NEWS = "@jupyterlab/apputils-extension:announcements"
 WAIT_S = 60
 # what Jupyter's own front ends throw by themselves
-FOREIGN_ERRORS = ("reading 'schema'", "ResizeObserver loop")
+FOREIGN_ERRORS = (
+    "reading 'schema'",
+    "ResizeObserver loop",
+    "Canceled future for",  # a kernel that is ended while a page is connected to it
+    "Kernel is dead",
+)
 
 
 class Lab:

@@ -154,7 +154,9 @@ def test_a_prompt_is_edited_and_the_session_continued_by_keys_alone(page: Page) 
 def test_a_double_click_starts_one_run(page: Page) -> None:
     show(page, role="assistant")
 
-    page.locator(".nbd-pane-acts button", has_text="Rerun").dblclick()
+    button = page.locator(".nbd-pane-acts button", has_text="Rerun")
+    button.focus()
+    button.dblclick()
 
     assert acts(page) == [["rerun", {"n": ANSWER}]]
 

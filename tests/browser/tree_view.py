@@ -52,7 +52,9 @@ class TreeView:
 
     def pane_action(self, action: str) -> None:
         """Press a button below the entry that is shown."""
-        self.root.locator(".nbd-pane-acts").get_by_text(action, exact=True).click()
+        button = self.root.locator(".nbd-pane-acts").get_by_text(action, exact=True)
+        button.focus()  # seen once the keyboard comes to it
+        button.click()
 
     @property
     def last_growing_row(self) -> Locator:

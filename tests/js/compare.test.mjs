@@ -125,7 +125,7 @@ for (const [name, trap] of TRAPS)
     const before = shown().host.querySelectorAll("*").length;
     const { host } = shown(comparisonBody({
       title: trap,
-      columns: [1, 2].map((key) => column(key, { name: trap, badges: key === 1 ? [trap] : [], facts: [{ name: trap, text: trap, best: key === 1 }] })),
+      columns: [1, 2].map((key) => column(key, { name: trap, badges: key === 1 ? [trap] : [], facts: [{ name: trap, text: key === 1 ? trap : "other", best: key === 1 }] })),
       shared: { count: 1, rows: [{ n: 3, role: trap, text: trap }] },
       turns: [{ role: trap, cells: [{ runs: [["same", trap]], n: 4, hidden: null },
         { runs: [["del", trap], ["add", trap], ["same", trap]], n: 5, hidden: trap || "x" }] }],
@@ -147,4 +147,12 @@ test("the widget shows what the kernel says, hides its twin, and leaves nothing 
   close();
   assert.equal(host.childElementCount, 0);
   assert.equal(model.listeners.length, 0);
+});
+
+test("a long text that all columns share stands there once, a short one in each", () => {
+  const system = "Check before you claim, and be brief.";
+  const facts = [{ name: "system", text: system, best: false }, { name: "model", text: "mini", best: false }];
+  const { text, host } = shown(comparisonBody({ columns: [column(1, { facts }), column(2, { facts })] }));
+  assert.deepEqual(text(".nbd-cmp-fact td"), [system, "mini", "mini"]);
+  assert.equal(host.querySelector(".nbd-cmp-fact td").getAttribute("colspan"), "2");
 });

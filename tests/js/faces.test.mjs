@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { scoreText } from "../../nbdurable/notebook/js/figures.js";
 import test from "node:test";
 import { faceOfEntry, faceOfExperiment, faceOfRun, tailOf } from "../../nbdurable/notebook/js/tree/faces.js";
-import { countOf, durationText, tokensText, usdText } from "../../nbdurable/notebook/js/figures.js";
+import { countOf, durationText, modelText, tokensText, unmarked, usdText } from "../../nbdurable/notebook/js/figures.js";
 import { layOut } from "../../nbdurable/notebook/js/tree/lines.js";
 import { Paces } from "../../nbdurable/notebook/js/tree/pace.js";
 import { Store } from "../../nbdurable/notebook/js/tree/store.js";
@@ -103,4 +104,41 @@ test("figures are short and never more exact than known", () => {
   assert.deepEqual([null, 0, 0.00001, 0.0021, 12.5].map(usdText), ["", "$0", "<$0.0001", "$0.0021", "$12.50"]);
   assert.deepEqual([null, 0.25, 12.4, 300, 7_300].map(durationText), ["", "0.3 s", "12 s", "5 min", "2 h 1 min"]);
   assert.deepEqual([countOf(1, "entry", "entries"), countOf(1_200, "run")], ["1 entry", "1,200 runs"]);
+});
+
+test("a model is named where it is another than that of the answer before or of a sibling", () => {
+  const store = new Store();
+  const column = (value) => Array(6).fill(value);
+  store.load({ roles: ["user", "assistant"], models: ["openai/mini", "lab/large"],
+    columns: { parent: [0, 1, 2, 3, 3, 5], role: [0, 1, 0, 1, 1, 1], flags: column(0), model: [null, 0, null, 0, 1, 1], tokens: column(null), cost: column(null), seconds: column(null), at: column(0), exp: column(-1) } });
+  const lines = layOut(store, { folded: new Set(), opened: new Set(), zoom: 0, keep: null });
+
+  const told = [2, 4, 5, 6].map((n) => faceOfEntry(store, lines, lines.ofEntry(n), n).model);
+
+  assert.deepEqual(told, ["openai/mini", "openai/mini", "lab/large", ""]);
+});
+
+test("an experiment's cancelled runs are not called failed", () => {
+  const { store, lines } = faces();
+  store.apply([{ op: "exp", index: 0, state: "stopped", failed: 0, cancelled: 2 }]);
+
+  const line = lines.ofExperiment(0), { chips } = faceOfExperiment(store, lines, line, lines.groupAt(line));
+
+  assert.deepEqual(chips.map(({ text, kind }) => [text, kind]), [["2 cancelled", "plain"]]);
+});
+
+test("a preview is read without the marks of Markdown", () => {
+  assert.equal(unmarked("## Look at the **pool**, `wait_ms` and __init__ first"), "Look at the pool, wait_ms and __init__ first");
+  assert.equal(unmarked("Not the queries: | | a | | --- | --- | | b | 4"), "Not the queries: a · b · 4");
+  assert.equal(unmarked("2 ** 3 | 4"), "2 ** 3 | 4");
+});
+
+test("a model's name stands without its provider", () => {
+  assert.deepEqual(["openai/gpt-5-mini", "local", "a/b/c", "odd/", null].map(modelText), ["gpt-5-mini", "local", "c", "odd/", ""]);
+});
+
+test("a score beyond what a number holds, which crosses as text, is shown", () => {
+  assert.equal(scoreText("1152921504606846976"), "★ 1152920000000000000");
+  assert.equal(scoreText(0.5), "★ 0.5");
+  assert.equal(scoreText(false), "no");
 });

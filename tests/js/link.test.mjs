@@ -52,6 +52,18 @@ test("a whole state asked for by another view is left to it", () => {
   link.close();
 });
 
+test("a state that cannot be made is said, and asked for again with the next change", () => {
+  const { model, link, got } = linked();
+  model.say({ type: "trouble", view: "another", text: "not this one" });
+  model.say({ type: "trouble", view: link.name, text: "the store is gone" });
+  assert.deepEqual(got.troubles, ["the store is gone"]);
+  model.say({ type: "ops", seq: 3, ops: ["new"] });
+  assert.equal(model.sent.filter((message) => message.type === "resync").length, 2);
+  model.say(snapshot(link, 3));
+  assert.equal(got.snapshots.length, 1);
+  link.close();
+});
+
 test("pieces in any order make one message", () => {
   const { model, link, got } = linked();
   const text = JSON.stringify(snapshot(link, 1, { text: "long".repeat(9) }));

@@ -105,7 +105,7 @@ test("a label that comes is shown without asking for the entry again", async () 
   const text = pane.body.firstChild;
   store.rows[2].marks = { labels: ["sent"], ratings: [{ name: "tone", score: 4, by: "ana" }], preferred: true };
   pane.refresh();
-  assert.deepEqual([...pane.marks.children].map((chip) => chip.textContent), ["sent", "tone 4 by ana", "preferred"]);
+  assert.deepEqual([...pane.marks.children].map((chip) => chip.textContent), ["sent", "tone ★ 4 by ana", "preferred"]);
   assert.equal(pane.body.firstChild, text);
   assert.equal(model.sent.filter(({ name }) => name === "detail").length, 1);
 });
@@ -277,4 +277,11 @@ test("hostile texts stay texts wherever the pane shows one", async () => {
     assert.ok(pane.body.textContent.includes(text), name);
     store.live.clear();
   }
+});
+
+test("an entry of which the kernel says nothing is told in words", async () => {
+  const { pane, model } = opened();
+  pane.show(2);
+  await answer(model, "ask", undefined);
+  assert.match(pane.body.textContent, /^#2 could not be read; run the cell again/);
 });

@@ -351,3 +351,13 @@ test("a refused stop is said with the kernel's words", async () => {
 
   assert.equal(host.querySelector("[role=status]").textContent, "the run has ended");
 });
+
+test("the number of an entry that is folded away into an experiment leads there", async () => {
+  const { press, chosenOrdinal, row } = await shown();
+  assert.equal(row(18), undefined);
+
+  press("1");
+  press("8");
+
+  assert.equal(chosenOrdinal(), "18");
+});

@@ -15,7 +15,7 @@ from nbdurable.notebook.compare.columns import columns_of
 from nbdurable.notebook.compare.comparing import Body, Comparing
 from nbdurable.notebook.compare.contrast import comparison_html
 from nbdurable.notebook.compare.worddiff import change_counts
-from nbdurable.notebook.showing import Twin, show
+from nbdurable.notebook.showing import Twins, show
 from nbdurable.reprs import one_line
 from nbdurable.session import Session
 from nbdurable.wire import dumps
@@ -123,13 +123,12 @@ class ComparisonWidget(Bridge):
 
     def __init__(self, comparing: Comparing) -> None:
         self._comparing = comparing
-        self._twins: list[Twin] = []
+        self._twins = Twins()
         super().__init__()
 
     def show(self) -> None:
         """Show it in the running cell, after its static form."""
-        twin = show(self, lambda: comparison_html(self._comparing.body()))
-        self._twins += [twin] if twin is not None else []
+        self._twins.add(show(self, lambda: comparison_html(self._comparing.body())))
 
     def __repr__(self) -> str:
         return f"<ComparisonWidget of {self._comparing.title()}>"
@@ -142,8 +141,7 @@ class ComparisonWidget(Bridge):
         """Show what has changed, in all views and in the static table."""
         with self.guard:
             self.put({"op": "body", "body": self._comparing.body()})
-        for twin in self._twins:
-            twin.update()  # at once: a blind one must say no name
+        self._twins.update()  # at once: a blind one must say no name
 
     def _compared(self, id: str, **choices: Any) -> Body:
         body = self._comparing.deed(**choices)

@@ -19,7 +19,7 @@ from nbdurable.blocks import (
     ToolResultBlock,
 )
 from nbdurable.codec import preview_of
-from nbdurable.entries import CompactionEntry, CustomEntry, Entry, MessageEntry, kind_of
+from nbdurable.entries import CompactionEntry, CustomEntry, Entry, MessageEntry, kind_of, words_of
 from nbdurable.errors import shown
 from nbdurable.reprs import visible
 
@@ -118,8 +118,7 @@ def text_of(entry: Entry) -> str:
         return visible("\n".join(said))
     if isinstance(entry, CustomEntry):
         return visible(f"{kind_of(entry)}: {preview_of(entry)}")
-    said_of = getattr(entry, "text", None)
-    return visible(said_of if isinstance(said_of, str) else f"[{kind_of(entry)}]")
+    return visible(words_of(entry) or f"[{kind_of(entry)}]")
 
 
 def _block_text(block: Block) -> str:

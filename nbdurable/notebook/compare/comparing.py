@@ -61,6 +61,8 @@ class Comparing:
         self._lock = threading.RLock()
         self._shuffle = shuffle or random.SystemRandom().shuffle
         self._given = tuple(columns)
+        for column in columns:
+            column.session.image.annotations()  # known from here on, also when it is closed
         self._order = list(range(len(self._given)))
         self._by = by
         self._voted: int | None = None

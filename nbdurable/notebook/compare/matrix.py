@@ -20,8 +20,8 @@ from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.compare.columns import columns_of
 from nbdurable.notebook.compare.comparing import Body, Compared, Comparing
 from nbdurable.notebook.compare.matrixhtml import matrix_html
-from nbdurable.notebook.showing import Twin, show
-from nbdurable.reprs import count, joined, money, one_line
+from nbdurable.notebook.showing import Twins, show
+from nbdurable.reprs import count, joined, model_name, money, one_line
 from nbdurable.wire import dumps
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Matrix:
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
+        experiment._annotations()  # known from here on, also when the session is closed
         self._widget: MatrixWidget | None = None
 
     def __repr__(self) -> str:
@@ -75,7 +76,7 @@ class MatrixWidget(Bridge):
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._shown = Compared()
-        self._twin: Twin | None = None
+        self._twins = Twins()
         super().__init__()
 
     def __repr__(self) -> str:
@@ -87,12 +88,12 @@ class MatrixWidget(Bridge):
 
     def show(self) -> None:
         """Show it in the running cell, after its static form."""
-        self._twin = show(self, lambda: matrix_html(matrix_body(self._experiment)))
+        self._twins.add(show(self, lambda: matrix_html(matrix_body(self._experiment))))
 
     def _look(self) -> Body:
         body = matrix_body(self._experiment)
-        if not body["running"] and self._twin is not None:
-            self._twin.changed()
+        if not body["running"]:
+            self._twins.changed()
         return body
 
     def _compare_cells(self, cells: Sequence[int]) -> Body:
@@ -101,8 +102,8 @@ class MatrixWidget(Bridge):
 
     def _compared(self, id: str, **choices: Any) -> Body:
         body = self._shown.deed(id, **choices)
-        if "prefer" in choices and self._twin is not None:
-            self._twin.changed()
+        if "prefer" in choices:
+            self._twins.changed()
         return body
 
 
@@ -171,7 +172,7 @@ def _row(
     names = dict.fromkeys(name for one in given for name in one)
     runs = [cell.run for cell in cells if cell.run is not None]
     return {
-        "labels": [_label(cells[0].axes.get(axis)) for axis in kept if axis != SAMPLE],
+        "labels": [_axis_label(axis, cells[0]) for axis in kept if axis != SAMPLE],
         "cells": [found.get(head) for head in heads],
         "agreement": agreement(groups.values()),
         "scores": {
@@ -223,6 +224,11 @@ def _mean(values: Iterable[Any], *, total: bool = False) -> float | None:
     if not known:
         return None
     return sum(known) if total else statistics.fmean(known)
+
+
+def _axis_label(axis: str, cell: Cell) -> str:
+    value = cell.axes.get(axis)
+    return model_name(value) if axis == "model" and isinstance(value, str) else _label(value)
 
 
 def _label(value: Json) -> str:

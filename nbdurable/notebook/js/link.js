@@ -45,8 +45,17 @@ export class Link {
 
   /** @param {any} message @returns {any[]} timers to clear when the answer is there */
   sendUntilAnswered(message) {
-    this.model.send(message);
-    return AGAIN_AFTER_MS.map((after) => setTimeout(() => this.model.send(message), after));
+    this.post(message);
+    return AGAIN_AFTER_MS.map((after) => setTimeout(() => this.post(message), after));
+  }
+
+  /** Send a message; a kernel that is dead gives no answer, which is told in its time. @param {any} message */
+  post(message) {
+    try {
+      this.model.send(message);
+    } catch {
+      // the host throws when the kernel has ended
+    }
   }
 
   /** Ask for something to read. @param {string} name @param {any} [args] @returns {Promise<any>} */
@@ -89,6 +98,11 @@ export class Link {
       if (message.seq !== this.seq + 1) return this.resync();
       this.seq = message.seq;
       this.handlers.onOps(message.ops);
+    } else if (message.type === "trouble") {
+      if (message.view && message.view !== this.name) return;
+      this.isResyncing = false;
+      this.timers.forEach(clearTimeout);
+      this.handlers.onTrouble(message.text);
     } else this.answer(message);
   }
 
@@ -116,7 +130,7 @@ export class Link {
   close() {
     this.model.off("msg:custom", this.receive);
     this.timers.forEach(clearTimeout);
-    this.model.send({ type: "bye", view: this.name });
+    this.post({ type: "bye", view: this.name });
     for (const waiting of this.waiting.values()) waiting.timers.forEach(clearTimeout);
     this.waiting.clear();
   }

@@ -10,7 +10,7 @@ import { Link } from "./link.js";
  * @typedef {{ key: string, name: string, isNumber?: boolean, of: (row: SessionRow) => string }} SessionColumn
  */
 
-const SESSION_ROW_PX = 28;
+const SESSION_ROW_PX = 26;
 const SESSION_ROWS_IN_SIGHT = 14;
 const SESSION_WINDOW = 100;
 const SESSION_OVERSCAN = 6;

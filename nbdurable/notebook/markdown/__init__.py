@@ -27,7 +27,18 @@ TAGS = frozenset(
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
 _ITEM = re.compile(r"( *)(?:[-*+]|(0|[1-9][0-9]{0,8})[.)])(?: +|$)")
 _TABLE_RULE = re.compile(r"[ \t|:-]+")
+_RULE_IN_LINE = re.compile(r"\|(?: ?:?-{3,}:? ?\|?)+")
+_BARS = re.compile(r" ?(?:\| ?)+")
+_MARKS = re.compile(r"```\w*|^#{1,6} ")
+_BOLD_OR_CODE = re.compile(r"\*\*(\S|\S[^*]*\S)\*\*|`([^`]+)`")
 _CELL_END = re.compile(r"(?<!\\)\|")
+
+
+def unmarked(line: str) -> str:
+    """Return one line of Markdown as it reads, without its marks; for previews, not for HTML."""
+    if _RULE_IN_LINE.search(line):
+        line = _BARS.sub(" · ", _RULE_IN_LINE.sub("|", line)).replace(": · ", ": ")
+    return _BOLD_OR_CODE.sub(lambda found: found[1] or found[2], _MARKS.sub("", line)).strip()
 
 
 def to_html(text: str) -> str:

@@ -15,7 +15,7 @@ from nbdurable.loaded import load, unload
 from nbdurable.notebook.assets import css, esm
 from nbdurable.notebook.bridge import Bridge, Refused
 from nbdurable.notebook.sessions.table import sessions_html
-from nbdurable.notebook.showing import Twin, live_bundle, show
+from nbdurable.notebook.showing import live_bundle, show
 from nbdurable.opening import open as open_session
 from nbdurable.opening import recorded_model
 from nbdurable.reprs import model_name, one_line
@@ -147,7 +147,6 @@ class SessionsWidget(Bridge):
     def __init__(self, library: Library) -> None:
         self._library = library
         self._rows = SessionRows(library)
-        self._twin: Twin | None = None
         self._below: Any = None
         self.session: Session | None = None
         self._tree: SessionTree | None = None
@@ -158,7 +157,7 @@ class SessionsWidget(Bridge):
 
     def state(self) -> dict[str, Any]:
         """Return the first rows, as they are stored now."""
-        self._rows.look()
+        self._look()
         return {
             "store": self._library._name,
             "open": self.session.id if self.session else None,
@@ -167,15 +166,19 @@ class SessionsWidget(Bridge):
 
     def html(self) -> str:
         """Return the table as HTML without script, of bounded size."""
-        self._rows.look()
+        self._look()
         return sessions_html(self._library._name, self._rows.window(size=MOST_WINDOW_ROWS))
 
     def show(self) -> None:
         """Show it in the running cell, with room below for a session."""
         from IPython.display import display
 
-        self._twin = show(self, self.html)
+        show(self, self.html)
         self._below = display({"text/html": ""}, raw=True, display_id=True)
+
+    def _look(self) -> None:
+        if self._library._store is not None:  # a closed one shows what it knew
+            self._rows.look()
 
     def _window(self, fresh: bool = False, **asked: Any) -> dict[str, Any]:
         if fresh:

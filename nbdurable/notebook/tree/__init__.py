@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from nbdurable.display import in_kernel
+from nbdurable.errors import shown
 from nbdurable.notebook.assets import css, esm
-from nbdurable.notebook.bridge import Bridge, Op, Refused
+from nbdurable.notebook.bridge import Bridge, Op, Refused, called
 from nbdurable.notebook.compare.comparing import Compared, Comparing
-from nbdurable.notebook.showing import Twin, show
+from nbdurable.notebook.showing import Twins, show
 from nbdurable.notebook.static import image_html
 from nbdurable.notebook.tree.actions import Actions
 from nbdurable.notebook.tree.feed import Feed
@@ -39,9 +40,11 @@ class SessionTree(Bridge):
         name: name for name in "detail previews search estimate code request".split()
     }
 
+    at_once = frozenset(("cancel", "answer"))
+
     def __init__(self, session: Session) -> None:
         super().__init__()
-        self.twin: Twin | None = None
+        self.twins = Twins()
         self.session = session
         self.feed = Feed(session, self)
         self._actions = Actions(session)
@@ -59,27 +62,32 @@ class SessionTree(Bridge):
     def perform(self, kind: str, name: str, args: dict[str, Any]) -> Any:
         """Do or look up what a view asked for."""
         if (kind, name) == ("ask", "compare"):
-            return self._compared.begin(Comparing.of_ordinals(self.session, **args))
+            return called(name, self._compare, args)
         if (kind, name) == ("cmd", "compared"):
-            return self._compared.deed(**args)
+            return called(name, self._compared.deed, args)
         if kind == "cmd":
             return self._actions.do(name, args)
         if name not in self.asks:
-            raise Refused(f"question {name!r} is not known here; reload the page")
-        return getattr(self._looking, self.asks[name])(**args)
+            raise Refused(f"question {shown(name)} is not known here; reload the page")
+        return called(name, getattr(self._looking, self.asks[name]), args)
+
+    def _compare(self, ns: object, base: int = 1, blind: bool = False) -> Any:
+        if not isinstance(ns, list):
+            raise Refused(f"ns of compare is {shown(ns)}; give the ordinals of two entries or more")
+        return self._compared.begin(Comparing.of_ordinals(self.session, ns, base=base, blind=blind))
 
     def put(self, op: Op) -> None:
         """Send a change to all views; what is stored shows in the static form too."""
         super().put(op)
-        if self.twin is not None and op["op"] in _STORED:
-            self.twin.changed()
+        if op["op"] in _STORED:
+            self.twins.changed()
 
     def html(self) -> str:
         """Return the tree as HTML without script, of bounded size."""
         return image_html(self.session.image, self.session.leaf.id)
 
     def _ipython_display_(self) -> None:
-        self.twin = show(self, self.html)
+        self.twins.add(show(self, self.html))
 
     def close(self) -> None:
         """Let go of the views and of the session; idempotent."""

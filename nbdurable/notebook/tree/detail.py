@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,14 @@ from nbdurable.blocks import (
     ToolResultBlock,
     text_of,
 )
-from nbdurable.entries import CompactionEntry, CustomEntry, Entry, MessageEntry, OpaqueEntry
+from nbdurable.entries import (
+    CompactionEntry,
+    CustomEntry,
+    Entry,
+    MessageEntry,
+    OpaqueEntry,
+    words_of,
+)
 from nbdurable.errors import NbDurableError, StoreError, told
 from nbdurable.loaded import Loaded
 from nbdurable.notebook.markdown.nodes import markdown_nodes
@@ -31,6 +39,8 @@ from nbdurable.reprs import count
 from nbdurable.reruns import find_runs
 from nbdurable.stored import StoredEntry
 from nbdurable.wire import dumps
+
+log = logging.getLogger("nbdurable")
 
 MOST_CHARS = 1_000_000  # of all texts of an entry, unless the whole is asked for
 MARKDOWN_CHARS = 200_000  # a longer text is shown as it is
@@ -66,7 +76,7 @@ def detail(image: Loaded, leaf_id: str | None, entry_id: str, *, whole: bool = F
     marks = marks_of(image).get(str(stored.n), {})
     parent = image.tree.get(stored.parent_id)
     blocks = list(_blocks(image, leaf_id, entry, room))
-    raw = _json(stored)
+    raw, words = _json(stored), words_of(entry)
     shown_json = raw if whole else cut_text(raw, JSON_CHARS)
     return {
         "n": stored.n,
@@ -90,15 +100,10 @@ def detail(image: Loaded, leaf_id: str | None, entry_id: str, *, whole: bool = F
         "labels": marks.get("labels", []),
         "ratings": marks.get("ratings", []),
         "hidden": f"… {count(room.hidden, 'character')} more" if room.hidden else None,
-        "text": _words(entry) if whole or len(_words(entry)) <= MOST_CHARS else None,
+        "text": words if whole or len(words) <= MOST_CHARS else None,
         "blocks": blocks,
         "json": shown_json,
     }
-
-
-def _words(entry: Entry) -> str:
-    text = getattr(entry, "text", "")
-    return text if isinstance(text, str) else ""
 
 
 def _tokens(stored: StoredEntry) -> dict[str, int]:
@@ -113,12 +118,12 @@ def _tokens(stored: StoredEntry) -> dict[str, int]:
 
 
 def _system(image: Loaded, run_id: str | None) -> str | None:
-    for record, _ in find_runs(image, run_id):
-        if record.context_digest is not None:
-            try:
+    try:
+        for record, _ in find_runs(image, run_id):
+            if record.context_digest is not None:
                 return image.store.load_context(record.context_digest).system
-            except StoreError:
-                return None
+    except StoreError:
+        log.debug("the system text of run %s cannot be read", run_id, exc_info=True)
     return None
 
 
@@ -127,9 +132,10 @@ def _json(stored: StoredEntry) -> str:
     fields = stored._asdict()
     try:
         fields["payload"] = json.loads(stored.payload)
+        return json.dumps(fields, ensure_ascii=False, indent=2)
     except (ValueError, RecursionError):
-        pass  # of another version, or damaged: it is shown as the text it is
-    return json.dumps(fields, ensure_ascii=False, indent=2)
+        # of another version, damaged, or deep: it is shown as the text it is
+        return json.dumps(stored._asdict(), ensure_ascii=False, indent=2)
 
 
 def cut_text(text: str, limit: int) -> str:

@@ -6,6 +6,7 @@ says; only what goes on in this process is known sooner.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,10 @@ from nbdurable.replay.record import FINISHED
 from nbdurable.run import Run
 from nbdurable.stored import ExperimentRecord, RunEnd, RunRecord, StoredEntry
 
+log = logging.getLogger("nbdurable")
+
 Op = dict[str, Any]
+Plans = Sequence[tuple[ExperimentRecord, Plan | None]]
 Runs = Sequence[tuple[RunRecord, RunEnd | None]]
 
 
@@ -31,16 +35,16 @@ class Explored:
         self._place: dict[str, int] = {}  # by experiment id
         self._of_run: dict[str, int] = {}  # run id -> place, -1 for a run of none
         self._inputs: dict[str, int] = {}  # entries that are input of an experiment
-        self._cells: list[dict[str, tuple[bool, bool, float | None]]] = []  # done, failed, cost
+        self._cells: list[dict[str, tuple[str, float | None]]] = []  # outcome, cost
         self._elsewhere: list[set[str]] = []  # cells that run in other processes
         self._counter = 0
 
     # -- reading the store ---------------------------------------------------------------------
 
-    def fresh_plans(self) -> list[tuple[ExperimentRecord, Plan]]:
-        """Read the plans that are new or have grown."""
+    def fresh_plans(self) -> Plans:
+        """Read the plans that are new or have grown; one that cannot be read is None."""
         records = self._image.store.load_experiments(self._image.session_id, self._counter)
-        return [(record, Plan.from_json(record.plan_json)) for record in records]
+        return [(record, _plan_of(record)) for record in records]
 
     def misses(self, entries: Iterable[StoredEntry]) -> bool:
         """Whether entries came of runs that are not known, where that matters."""
@@ -50,9 +54,12 @@ class Explored:
 
     # -- taking what was read ------------------------------------------------------------------
 
-    def take_plans(self, plans: Sequence[tuple[ExperimentRecord, Plan]]) -> None:
+    def take_plans(self, plans: Plans) -> None:
         """Take plans, each a new row or one that has more cells."""
         for record, plan in plans:
+            self._counter = max(self._counter, record.counter)
+            if plan is None:
+                continue
             place = self._place.get(record.id)
             if place is None:
                 place = self._place[record.id] = len(self.rows)
@@ -69,7 +76,6 @@ class Explored:
                 "runs": len(plan.cells),
                 "axes": list(plan.axes),
             }
-            self._counter = max(self._counter, record.counter)
 
     def _top(self, leaf_id: str | None, place: int) -> str | None:
         """Return what the input that ends in `leaf_id` was said after, and note that input."""
@@ -109,9 +115,8 @@ class Explored:
 
     def _ended(self, place: int, cell: str | None, outcome: str, cost: float | None) -> None:
         known = self._cells[place].get(cell or "")
-        if known is None or not known[0]:
-            is_done = outcome in FINISHED
-            self._cells[place][cell or ""] = (is_done, not is_done, cost)
+        if known is None or known[0] not in FINISHED:
+            self._cells[place][cell or ""] = (outcome, cost)
 
     # -- what it comes to ----------------------------------------------------------------------
 
@@ -136,13 +141,15 @@ class Explored:
         going = set(live)
         for place, facts in enumerate(self._facts):
             cells = self._cells[place].values()
-            costs = [cost for _, _, cost in cells if cost is not None]
-            done = sum(is_done for is_done, _, _ in cells)
+            costs = [cost for _, cost in cells if cost is not None]
+            done = sum(outcome in FINISHED for outcome, _ in cells)
+            cancelled = sum(outcome == "aborted" for outcome, _ in cells)
             is_on = place in going or self._elsewhere[place] or self._drives(facts["id"])
             now = {
                 **facts,
                 "done": done,
-                "failed": sum(failed for _, failed, _ in cells),
+                "failed": len(cells) - done - cancelled,
+                "cancelled": cancelled,
                 "cost_usd": sum(costs) if costs else None,
                 "state": "running" if is_on else "done" if done >= facts["runs"] else "stopped",
             }
@@ -154,3 +161,11 @@ class Explored:
 
     def _drives(self, experiment_id: str) -> bool:
         return bool(drives_of(self._image, experiment_id))
+
+
+def _plan_of(record: ExperimentRecord) -> Plan | None:
+    try:
+        return Plan.from_json(record.plan_json)
+    except (LookupError, TypeError, ValueError) as error:  # of a newer version, or damaged
+        log.warning("the plan of experiment %s cannot be read: %r", record.id, error)
+        return None

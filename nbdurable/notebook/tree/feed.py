@@ -142,12 +142,13 @@ class Feed:
         while not self._is_stopped:
             self._woken.wait(LOOK_S if self.following or self.explored.is_running else None)
             self._woken.clear()
+            is_closed = self.session._is_closed  # if it is closed while this looks, once more
             try:
                 self.catch_up()
             except Exception as error:  # the tree must not stand still for one odd value
                 log.exception("the tree of session %r could not follow it", self.image.session_id)
                 self._widget.error = one_line(told(error), 2_000)
-            if self.session._is_closed and not self.following:
+            if is_closed and not self.following:
                 self.stop()
             time.sleep(BREATH_S)
 

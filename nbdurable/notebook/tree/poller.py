@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from typing import Protocol
+
+log = logging.getLogger("nbdurable")
 
 POLL_S = 1.0
 
@@ -46,7 +49,10 @@ class Poller:
                 self._changed.wait_for(lambda: bool(self._all))
                 due = list(self._all)
             for one in due:
-                one.poll()
+                try:
+                    one.poll()
+                except Exception:  # of one; the others look on
+                    log.warning("what is shown could not be compared with its store", exc_info=True)
             due.clear()
             one = None  # type: ignore[assignment]  # nobody is held while it waits
             threading.Event().wait(POLL_S)

@@ -15,7 +15,7 @@ import duckdb
 
 from nbdurable.errors import StoreError, shown
 from nbdurable.stores.duckdb import faults, schema
-from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION
+from nbdurable.stores.duckdb.schema import ALIAS, ROW_GROUP_SIZE, STORAGE_VERSION
 
 Fingerprint = tuple[tuple[int, ...], ...]
 
@@ -63,7 +63,8 @@ def fingerprint(path: str) -> Fingerprint | None:
 def attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str = "") -> None:
     """Attach a file under the alias of this package."""
     quoted = path.replace("'", "''")
-    connection.execute(f"attach '{quoted}' as {ALIAS} (type duckdb{options})")
+    sized = f"type duckdb, row_group_size {ROW_GROUP_SIZE}"
+    connection.execute(f"attach '{quoted}' as {ALIAS} ({sized}{options})")
 
 
 def check_place(path: str, *, read_only: bool = False) -> None:

@@ -17,6 +17,7 @@ from nbdurable.stores.duckdb.tail import Tail
 
 Lookup = Callable[[str, Sequence[object]], list[tuple[object, ...]]]
 
+_MOST_HOMES = 50_000
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 _NEWEST_SEQ = f"""
@@ -37,6 +38,7 @@ _HOMES = f"""
     select id::varchar, session_id from {ALIAS}.nbd.entries
     where id in (select unnest(?::uuid[])) order by seq
 """
+_SESSIONS = f"select id from {ALIAS}.nbd.sessions where id in (select unnest(?::varchar[]))"
 _SESSION = f"select counter from {ALIAS}.nbd.sessions where id = ?"
 # One query where it might be six: each costs a millisecond, most of it for its plan. Rows are
 # (what, seq, id, n, depth).
@@ -85,11 +87,28 @@ class State:
         self._known: dict[tuple[str, str], object] = {}
         self._homes: dict[str, str] = {}  # of the entries appended since the last reset
         self._newest_id: str | None = None
+        self._no_sessions: frozenset[str] = frozenset()  # ids that `expect` did not find
+        self._no_entries: frozenset[str] = frozenset()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is time to forget, as an import of many entries would fill the memory."""
+        return len(self._homes) > _MOST_HOMES
+
+    def expect(self, session_ids: Sequence[str], entry_ids: Sequence[str]) -> None:
+        """Look up many ids in two queries, so that none of them costs one of its own."""
+        found = self._lookup(_SESSIONS, (list(session_ids),))
+        self._no_sessions = frozenset(session_ids) - {str(id) for (id,) in found}
+        homes = self.homes_of(entry_ids)
+        self._homes.update(homes)
+        self._no_entries = frozenset(entry_ids) - homes.keys()
 
     def catch_up(self) -> None:
         """Learn what others wrote, which is newer than all that is known here."""
         seq = self._counters.get("seq")
+        self._no_sessions = self._no_entries = frozenset()
         if seq is None:
+            self._tail.learn([])  # what it held may lack what others wrote meanwhile
             self.reset()
             return
         rows = self._tail.after(seq)
@@ -154,7 +173,9 @@ class State:
 
     def has_session(self, session_id: str) -> bool:
         """Whether the session exists."""
-        return session_id in self._sessions or bool(self._lookup(_SESSION, (session_id,)))
+        if session_id in self._sessions:
+            return True
+        return session_id not in self._no_sessions and bool(self._lookup(_SESSION, (session_id,)))
 
     def session(self, session_id: str, name: str) -> SessionState:
         """Return what is known of a session, read at first touch.
@@ -211,10 +232,11 @@ class State:
         """
         ids = list(ids)
         if ids and self._newest_id is None:
-            newest = self._lookup(_NEWEST_ID, ())[0][0]
-            self._newest_id = "" if newest is None else str(newest)
+            found = self._lookup(_NEWEST_ID, ())[0][0]
+            self._newest_id = "" if found is None else str(found)
         homes = {id: self._homes[id] for id in ids if id in self._homes}
-        old = [id for id in ids if id not in homes and id <= (self._newest_id or "")]
+        newest = self._newest_id or ""
+        old = [id for id in ids if id <= newest and id not in homes and id not in self._no_entries]
         if old:
             homes.update((str(id), str(home)) for id, home in self._lookup(_HOMES, (old,)))
         return homes
@@ -235,9 +257,14 @@ def no_session(session_id: str, name: str) -> SessionNotFound:
     )
 
 
+def is_entry_id(text: str) -> bool:
+    """Whether a text is a UUID in its plain form."""
+    return _UUID.fullmatch(text) is not None
+
+
 def check_entry_id(entry_id: str) -> None:
     """Raise `EntryError` unless an entry's id is a UUID in its plain form."""
-    if not _UUID.fullmatch(entry_id):
+    if not is_entry_id(entry_id):
         raise EntryError(
             f"entry id {shown(entry_id)} is not a UUID in lower case; make one with IdMaker"
         )

@@ -18,6 +18,7 @@ const COMPARE_KEYS = [
   ["s", "show or hide the differences"],
   ["Esc", "close"],
 ];
+const LONG_CHARS = 24; // what is longer is said once where all columns share it
 const BADGES = new Map([["on path", "nbd-chip-leaf"], ["preferred", "nbd-chip-label"]]);
 
 /**
@@ -96,7 +97,7 @@ export class ComparisonView {
     const { columns, turns } = this.body;
     const width = `calc(${columns.length} * var(--nbd-cmp-column) + 104px)`;
     const facts = columns[0].facts.map((fact, at) => el("tr", { class: "nbd-cmp-fact" },
-      el("th", { scope: "row" }, fact.name), ...columns.map((column) => factCell(column.facts[at]))));
+      el("th", { scope: "row" }, fact.name), ...factCells(columns.map((column) => column.facts[at]))));
     return el("table", { class: "nbd-cmp-table", style: `min-width: ${width}` },
       el("caption", { class: "nbd-hidden" }, this.body.title),
       el("thead", {}, el("tr", {}, el("td", {}), ...columns.map(headCell))),
@@ -200,8 +201,15 @@ function headCell(column) {
   ...column.labels.map((label) => el("span", { class: "nbd-chip nbd-chip-label", title: label, dir: "auto" }, label)));
 }
 
-/** @param {Fact} fact */
-function factCell(fact) {
-  return el("td", { dir: "auto", class: fact.best && "nbd-best", title: fact.text }, fact.text,
+/** The cells of one line of facts; a long text that all share stands there once. @param {Fact[]} facts */
+function factCells(facts) {
+  const [first] = facts;
+  const isShared = facts.length > 1 && first.text.length > LONG_CHARS && facts.every(({ text }) => text === first.text);
+  return isShared ? [factCell(first, facts.length)] : facts.map((fact) => factCell(fact));
+}
+
+/** @param {Fact} fact @param {number | null} [span] columns it is said of, when several */
+function factCell(fact, span = null) {
+  return el("td", { colspan: span, dir: "auto", class: fact.best && "nbd-best", title: fact.text }, fact.text,
     fact.best && el("span", { class: "nbd-hidden" }, " (best)"));
 }

@@ -2,6 +2,7 @@
 /** An experiment as a matrix: rows of what varies, columns of samples; chosen cells are compared. */
 import { showComparison } from "./compare.js";
 import { el, forwardToHost, setAttr, setText } from "../dom.js";
+import { durationText, usdText } from "../figures.js";
 import { isTyping, statusLine, widgetRoot } from "../frame.js";
 import { Link } from "../link.js";
 
@@ -16,13 +17,6 @@ const ROWS_SHOWN = 300;
 const LOOK_EVERY_MS = 1000;
 const CELLS_COMPARED = 24;
 const ARROWS = new Map([["ArrowUp", [-1, 0]], ["ArrowDown", [1, 0]], ["ArrowLeft", [0, -1]], ["ArrowRight", [0, 1]]]);
-
-/** Say an amount as the kernel's side does. @param {number} usd */
-function amount(usd) {
-  if (usd === 0) return "$0";
-  if (Math.abs(usd) < 0.00005) return "<$0.0001";
-  return `$${usd.toFixed(Math.abs(usd) < 1 ? 4 : 2)}`;
-}
 
 /** Compare two values for sorting; what is unknown comes last either way. @param {any} a @param {any} b @param {number} sign */
 export function inOrder(a, b, sign) {
@@ -54,7 +48,7 @@ export class MatrixView {
     this.root.append(el("div", { class: "nbd-bar" }, this.title, el("span", { class: "nbd-num nbd-matrix-hint" }, "choose cells to compare them"),
       el("span", { class: "nbd-gap" }), this.clear, this.compare), this.scroll, this.status.element, this.below);
     this.root.addEventListener("keydown", (event) => this.key(event));
-    this.link = new Link(model, { onSnapshot: (body) => this.update(body), onOps: () => {}, onTrouble: () => {} });
+    this.link = new Link(model, { onSnapshot: (body) => this.update(body), onOps: () => {}, onTrouble: (text) => this.status.say(text, true) });
   }
 
   /** @param {MatrixBody} body */
@@ -76,12 +70,11 @@ export class MatrixView {
 
   /** @returns {MatrixColumn[]} */
   figures() {
-    const time = (/** @type {number} */ value) => (value < 0.1 ? `${value.toFixed(2)} s` : `${value.toFixed(1)} s`);
     return [
       { name: "agreement", of: (row) => row.agreement, form: (value) => `${Math.round(value * 100)}%` },
       ...this.body.scores.map((name) => ({ name, of: (/** @type {MatrixRow} */ row) => row.scores[name] ?? null, form: (/** @type {number} */ value) => String(Number(value.toPrecision(4))) })),
-      { name: "cost", of: (row) => row.cost, form: amount },
-      { name: "time", of: (row) => row.seconds, form: time },
+      { name: "cost", of: (row) => row.cost, form: usdText },
+      { name: "time", of: (row) => row.seconds, form: durationText },
     ];
   }
 

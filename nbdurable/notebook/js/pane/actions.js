@@ -1,6 +1,7 @@
 // @ts-check
 /** What can be done with an entry, by button, key and menu; each has its twin in Python. */
 import { copyText } from "../clipboard.js";
+import { modelText } from "../figures.js";
 import { deskOf, textOf } from "./desk.js";
 import { sourceOf } from "./editor.js";
 import { compactForm, labelForm, openForm, rateForm, rerunForm, sampleForm } from "./forms.js";
@@ -183,7 +184,7 @@ export class Actions {
     const meant = [own, under, first, rows].find((some) => some.length) ?? [];
     const stop = (/** @type {string[]} */ runs) => runs.forEach((run) => this.desk.act("cancel", { run }, run, anchor, "cancelled"));
     if (meant.length < 2) return stop(meant.map((row) => row.run));
-    const items = meant.map((row) => ({ label: `${row.model ?? "run"} · ${row.text.slice(0, 60) || row.state}`, run: () => stop([row.run]) }));
+    const items = meant.map((row) => ({ label: `${modelText(row.model) || "run"} · ${row.text.slice(0, 60) || row.state}`, run: () => stop([row.run]) }));
     const all = { label: `All ${meant.length}`, run: () => stop(meant.map((row) => row.run)) };
     return openMenu(this.context, n, [...items, all], anchor, "Cancel which?");
   }

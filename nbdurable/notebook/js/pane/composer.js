@@ -31,13 +31,13 @@ export class Composer {
     this.area = el("textarea", { rows: 1, dir: "auto", "aria-label": "Message", "aria-keyshortcuts": "Control+Enter", onkeydown: keepEditing, oninput: () => this.typed() });
     this.spot = el("button", { class: "nbd-spot", hidden: true, title: "Continue from the leaf instead", onclick: () => this.from(0) });
     this.code = el("button", { class: "nbd-quiet", hidden: true, onclick: () => this.copyCode() }, "Copy as code");
-    this.stop = el("button", { class: "nbd-edge", disabled: true, onclick: () => this.stopAll() }, "Stop");
+    this.stop = el("button", { class: "nbd-edge", disabled: true, hidden: true, onclick: () => this.stopAll() }, "Stop");
     this.go = el("button", { type: "submit", class: "nbd-key" }, "Run ⌃⏎");
     this.questions = el("div", { class: "nbd-questions", role: "region", "aria-label": "Questions of tools", hidden: true });
     this.line = el("div", { class: "nbd-form-foot nbd-compose-foot", role: "status" });
     this.form = el("form", { class: "nbd-compose-form", "aria-label": "Continue the session", novalidate: true, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); this.run(); }, onkeydown: (/** @type {KeyboardEvent} */ event) => this.press(event) },
       el("div", { class: "nbd-compose-text" }, this.spot, this.area, this.code),
-      el("div", { class: "nbd-compose-side" }, this.model.root, el("label", { class: "nbd-pair nbd-t" }, el("span", { "aria-hidden": true }, "T"), el("span", { class: "nbd-hidden" }, "Temperature"), this.temperature.input), this.stop, this.go));
+      el("div", { class: "nbd-compose-side" }, this.stop, this.model.root, el("label", { class: "nbd-pair nbd-t" }, el("span", { "aria-hidden": true }, "T"), el("span", { class: "nbd-hidden" }, "Temperature"), this.temperature.input), this.go));
     this.root = el("div", { class: "nbd-compose" }, this.questions, this.form, this.line);
     this.update();
   }
@@ -53,6 +53,7 @@ export class Composer {
     setAttr(this.area, "placeholder", this.hint());
     this.area.disabled = isClosed;
     this.stop.disabled = live.size === 0;
+    this.stop.hidden = live.size === 0;
     this.go.disabled = isClosed || isRunning || (!this.area.value.trim() && !this.canGoOn());
     setText(this.go, !this.area.value.trim() && this.canGoOn() ? "Go on ⌃⏎" : "Run ⌃⏎");
     setAttr(this.go, "title", isRunning ? "A run is going on; stop it or wait" : "Run (Ctrl+Enter)");

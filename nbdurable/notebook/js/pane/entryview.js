@@ -3,7 +3,7 @@
 import { el } from "../dom.js";
 import { blockToDom, foldedPart, longText, moreButton } from "./blocks.js";
 import { deskOf } from "./desk.js";
-import { countOf, durationText, usdText } from "../figures.js";
+import { countOf, durationText, modelText, scoreText, usdText } from "../figures.js";
 
 /** @typedef {import("./desk.js").Context} Context @typedef {import("../tree/store.js").Marks} Marks */
 
@@ -46,8 +46,8 @@ export function markChips(marks) {
   const chip = (/** @type {string} */ text, more = "") => el("span", { class: `nbd-chip ${more}`, title: text, dir: "auto" }, text);
   return [
     ...marks.labels.map((label) => chip(label, "nbd-chip-label")),
-    ...marks.ratings.map(({ name, score, by }) => chip(`${name} ${score}${by ? ` by ${by}` : ""}`)),
-    ...(marks.preferred ? [chip("preferred", "nbd-chip-leaf")] : []),
+    ...marks.ratings.map(({ name, score, by }) => chip(`${name} ${scoreText(score)}${by ? ` by ${by}` : ""}`)),
+    ...(marks.preferred ? [chip("preferred", "nbd-chip-label")] : []),
   ];
 }
 
@@ -57,7 +57,7 @@ export function entryFacts(model, detail) {
   const changed = Object.entries(others).map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`);
   const isT = temperature !== undefined && temperature !== null;
   const author = detail?.author && detail.author !== detail.role ? `by ${detail.author}` : "";
-  return [detail?.model || model, isT && `T ${temperature}`, ...changed, author, detail?.meta && "meta"].filter(Boolean).join(" · ");
+  return [modelText(detail?.model || model), isT && `T ${temperature}`, ...changed, author, detail?.meta && "meta"].filter(Boolean).join(" · ");
 }
 
 /** @param {any} detail @returns {string} */

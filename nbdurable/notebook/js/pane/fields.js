@@ -1,6 +1,7 @@
 // @ts-check
 /** Fields of forms: each knows its label, and reads as a value or as nothing when left alone. */
 import { el } from "../dom.js";
+import { modelText } from "../figures.js";
 import { isOwn } from "./desk.js";
 
 /**
@@ -62,7 +63,7 @@ export function modelField(names, value, { isHidden = false } = {}) {
   let usual = value;
   const offer = () => {
     const all = [...new Set([usual, ...names].filter(Boolean))];
-    select.replaceChildren(...all.map((name) => el("option", { value: name }, name)), el("option", { value: OTHER_MODEL }, OTHER_MODEL));
+    select.replaceChildren(...all.map((name) => el("option", { value: name }, shortest(name, all))), el("option", { value: OTHER_MODEL }, OTHER_MODEL));
     select.value = usual;
   };
   function change() {
@@ -86,6 +87,12 @@ export function modelField(names, value, { isHidden = false } = {}) {
       if (!own.hidden) select.value = OTHER_MODEL;
     },
   };
+}
+
+/** A name without its provider, unless two of them would read the same. @param {string} name @param {string[]} all */
+function shortest(name, all) {
+  const isClear = all.every((other) => other === name || modelText(other) !== modelText(name));
+  return isClear ? modelText(name) : name;
 }
 
 /** @param {string} label @returns {Field & { input: HTMLInputElement }} reads true or undefined */

@@ -1,7 +1,7 @@
 // @ts-check
 /** An answer while it is written: text is added to what stands there, step under step. */
 import { el, setText } from "../dom.js";
-import { countOf, durationText, usdText } from "../figures.js";
+import { countOf, durationText, modelText, usdText } from "../figures.js";
 
 /** @typedef {import("../tree/store.js").Live} Live */
 
@@ -57,7 +57,7 @@ export class LiveText {
 
   facts() {
     const state = this.row.thinking ? "thinking" : STATE_WORDS[this.row.state];
-    return [this.row.model, state].filter(Boolean).join(" · ");
+    return [modelText(this.row.model), state].filter(Boolean).join(" · ");
   }
 
   figures() {

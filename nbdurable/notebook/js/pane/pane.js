@@ -60,7 +60,7 @@ export class Pane {
     this.root = el("section", { class: "nbd-pane", "aria-label": "Entry" },
       el("div", { class: "nbd-pane-head" }, this.title, this.facts, el("span", { class: "nbd-gap" }), this.tablist),
       this.marks, this.body,
-      el("div", { class: "nbd-pane-foot" }, this.buttons, el("div", { class: "nbd-foot-line" }, this.figures, el("span", { class: "nbd-gap" }), this.code)));
+      el("div", { class: "nbd-pane-foot" }, this.figures, this.buttons, this.code));
     this.root.addEventListener("keydown", (event) => this.press(event));
     this.drawTabs();
   }
@@ -188,6 +188,7 @@ export class Pane {
       this.timer = setTimeout(() => this.put(`${n} wait`, [longText(this.context.store.preview(n) ?? "…")]), PREVIEW_AFTER_MS);
     try {
       const given = await (tab === "request" ? this.context.link.ask("request", { n }) : this.detail(n));
+      if (!given) throw new Error(`#${n} could not be read; run the cell again if the kernel was restarted`);
       if (mine === this.wanted) this.draw(n, tab, given);
     } catch (error) {
       if (mine !== this.wanted) return;
@@ -283,12 +284,13 @@ export class Pane {
     const live = run ? { name: "cancel", label: "Cancel", long: "Cancel this run", key: "x" } : { name: "goon", label: "Continue", long: "Ask again", key: "g" };
     const shown = this.growing ? [live] : listed;
     const n = this.growing ? this.growing.parent : this.n;
+    const isInRow = !this.growing;
     const sort = JSON.stringify([n, run, shown.map(({ label }) => label)]);
     if (sort === this.sort) return;
     this.sort = sort;
     this.buttons.replaceChildren(...shown.map(({ name, label, long, key }) => {
       const press = () => actions?.run(name, n, button);
-      const button = el("button", { class: "nbd-quiet", title: `${long} (${key})`, "aria-label": long === label ? null : `${label}: ${long}`, "aria-keyshortcuts": key, "data-run": run, onclick: press }, label);
+      const button = el("button", { class: (isInRow && name !== "menu") || run ? "nbd-quiet nbd-twice" : "nbd-quiet", title: `${long} (${key})`, "aria-label": long === label ? null : `${label}: ${long}`, "aria-keyshortcuts": key, "data-run": run, onclick: press }, label);
       return button;
     }));
   }

@@ -38,7 +38,7 @@ export class Bar {
     const title = oneLine(session);
     setText(this.title, title);
     setAttr(this.title, "title", title);
-    setText(this.facts, [countOf(Math.max(entries, store.count), "entry", "entries"), countOf(branches, "branch", "branches"), usdText(cost_usd), is_closed && "closed", replay && "replay only"].filter(Boolean).join(" · "));
+    setText(this.facts, [...(entries || store.count ? [countOf(Math.max(entries, store.count), "entry", "entries"), countOf(branches, "branch", "branches")] : ["empty"]), usdText(cost_usd), is_closed && "closed", replay && "replay only"].filter(Boolean).join(" · "));
     if (this.filter.value !== filter) this.filter.value = filter;
     if (found === null && this.found.textContent) this.clear();
     setText(this.found, found === null ? "" : `${countOf(found, "entry", "entries")} found`);
@@ -46,6 +46,7 @@ export class Bar {
     setText(this.whole, zoom ? `Below #${zoom} ×` : "");
     setText(this.compare, pins ? `Compare (${pins})` : "Compare");
     this.compare.disabled = pins < 2;
+    this.compare.hidden = !pins;
   }
 
   typed() {

@@ -1,7 +1,7 @@
 // @ts-check
 /** What a row says: its words, chips and figures, without the page. */
 
-import { countOf, durationText, oneLine, tokensText, usdText } from "../figures.js";
+import { countOf, durationText, oneLine, scoreText, tokensText, unmarked, usdText } from "../figures.js";
 import { FLAG } from "./store.js";
 import { BIT } from "./lines.js";
 import { shapeOf } from "./rails.js";
@@ -19,6 +19,7 @@ import { shapeOf } from "./rails.js";
  */
 
 const TAIL_CHARS = 400;
+const LOOKED_BACK = 40; // entries looked at for another model
 
 /** @type {import("./store.js").Marks} */
 const UNMARKED = { labels: [], ratings: [], preferred: false };
@@ -35,13 +36,14 @@ export function faceOfEntry(store, lines, line, n) {
   const flags = store.flags(n), role = store.role(n), preview = store.preview(n), note = store.note(n);
   const around = store.siblingsOf(n);
   const chips = chipsOf(store, n, flags);
-  const text = oneLine(preview ?? "") || (note ? oneLine(note) : preview === undefined ? "" : flags & FLAG.calls ? "calls tools" : "no text");
+  const words = oneLine(preview ?? "");
+  const text = (role === "assistant" ? unmarked(words) : words) || words || (note ? oneLine(note) : preview === undefined ? "" : flags & FLAG.calls ? "calls tools" : "no text");
   if (lines.is(line, BIT.folded)) chips.unshift({ text: `+${hiddenBelow(store, lines, line, n)}`, kind: "fold", title: "entries folded away" });
   return {
     name: lines.name(line), ordinal: String(n), text, isPending: preview === undefined,
     shape: shapeOf(role), role, isOn: store.onPath(n), isLive: false, hasCaret: false, chips,
     sibling: around.length > 1 ? { at: around.indexOf(n) + 1, of: around.length } : null,
-    model: store.model(n) ?? "",
+    model: tellsModel(store, n, around) ? store.model(n) ?? "" : "",
     figures: [tokensText(store.tokens(n)), usdText(store.cost(n)), durationText(store.seconds(n))],
     said: store.onPath(n) ? role : `${role}, not on the active path`,
   };
@@ -59,17 +61,23 @@ function chipsOf(store, n, flags) {
   for (const label of labels.slice(0, 2)) chips.push({ text: oneLine(label), kind: "label", title: label });
   if (preferred) chips.push({ text: "preferred", kind: "label" });
   for (const { name, score, by } of ratings.slice(0, 1))
-    chips.push({ text: `${name === "score" || !name ? "" : `${oneLine(name)} `}${scoreText(score)}`, kind: "plain", title: `${name}${by ? ` by ${by}` : ""}` });
+    chips.push({ text: `${name === "score" || !name ? "" : `${oneLine(name)} `}${scoreText(score)}`, kind: "plain", title: `${name || "score"} ${scoreText(score)}${by ? ` by ${by}` : ""}` });
   const more = Math.max(0, labels.length - 2) + Math.max(0, ratings.length - 1);
   if (more) chips.push({ text: `+${more} marks`, kind: "plain" });
   if (n === store.leaf) chips.push({ text: "leaf", kind: "leaf" });
   return chips;
 }
 
-/** @param {number | boolean} score */
-function scoreText(score) {
-  if (typeof score === "boolean") return score ? "yes" : "no";
-  return `★ ${Number(score.toPrecision(6))}`;
+/**
+ * Whether a row names its model: where it is another than that of the answer before it, or than a
+ * sibling's. The same name on each row says nothing.
+ * @param {Store} store @param {number} n @param {number[]} around its siblings
+ */
+function tellsModel(store, n, around) {
+  const model = store.model(n);
+  let at = store.parentOf(n);
+  for (let hops = 0; at && store.model(at) === null && hops < LOOKED_BACK; hops++) at = store.parentOf(at);
+  return store.model(at) !== model || around.slice(0, LOOKED_BACK).some((other) => ![null, model].includes(store.model(other)));
 }
 
 /** How many entries a folded line hides. @param {Store} store @param {Lines} lines @param {number} line @param {number} n */
@@ -87,12 +95,13 @@ export function hiddenBelow(store, lines, line, n) {
 
 /** What an experiment's row says. @param {Store} store @param {Lines} lines @param {number} line @param {import("./lines.js").Group} group @returns {Face} */
 export function faceOfExperiment(store, lines, line, group) {
-  const { name, runs, done, failed, cost_usd, state, axes } = store.experiments[group.exp];
+  const { name, runs, done, failed, cancelled = 0, cost_usd, state, axes } = store.experiments[group.exp];
   const text = [oneLine(name) || "experiment", axes.length ? axes.map(oneLine).join(" × ") : ""].filter(Boolean).join(" · ");
-  const going = state === "running" ? `${done + failed} of ${runs}` : countOf(runs, "run");
+  const going = state === "running" ? `${done + failed + cancelled} of ${runs}` : countOf(runs, "run");
   /** @type {Chip[]} */
   const chips = failed ? [{ text: `${failed} failed`, kind: "bad" }] : [];
-  if (state === "stopped") chips.push({ text: "stopped", kind: "plain" });
+  if (cancelled) chips.push({ text: `${cancelled} cancelled`, kind: "plain" });
+  else if (state === "stopped") chips.push({ text: "stopped", kind: "plain" });
   return {
     name: lines.name(line), ordinal: "", text, isPending: false, shape: "experiment", role: "experiment", isOn: false,
     isLive: state === "running", hasCaret: false, chips, sibling: null, model: "", figures: [going, usdText(cost_usd), ""],

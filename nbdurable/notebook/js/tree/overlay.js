@@ -11,7 +11,7 @@ export class Overlay {
   constructor(around) {
     this.around = around;
     this.root = el("div", { class: "nbd-tree-over", hidden: true });
-    /** @type {{ close(): void } | null} */
+    /** @type {{ close(): void, focus(): void } | null} */
     this.comparison = null;
   }
 
@@ -22,11 +22,13 @@ export class Overlay {
     try {
       const body = await link.ask("compare", { ns });
       this.close();
+      this.root.style.height = main.offsetHeight ? `${main.offsetHeight}px` : ""; // nothing below moves
       main.hidden = true;
       this.root.hidden = false;
       // the comparison has stored it already
       const onPrefer = (/** @type {number} */ winner) => view.say(`#${winner} preferred`);
       this.comparison = showComparison(this.root, link, body, { onClose: () => this.leave(), onPrefer });
+      this.comparison.focus(); // what had the focus is hidden now, and the keys are the comparison's
     } catch (error) {
       view.say(/** @type {Error} */ (error).message);
     }

@@ -2,7 +2,7 @@
 /** One row of the tree: elements made once, changed only where what they say is another. */
 
 import { el, setAttr, setText } from "../dom.js";
-import { countOf } from "../figures.js";
+import { countOf, modelText } from "../figures.js";
 import { drawRail } from "./rails.js";
 
 /** @typedef {import("./faces.js").Face} Face */
@@ -40,8 +40,9 @@ export class Row {
     this.buttonHost = el("span", { class: "nbd-row-acts", hidden: true });
     this.model = el("span", { class: "nbd-row-model" });
     this.figures = ["tokens", "cost", "time"].map((name) => el("span", { class: `nbd-num nbd-row-${name}` }));
+    this.meta = el("span", { class: "nbd-row-meta" }, ...this.figures);
     this.root = el("div", { class: "nbd-row", role: "treeitem", onclick: say("pick"), ondblclick: say("enter"), onmousedown: keepFocus },
-      this.twist, this.ordinal, this.spoken, this.railHost, this.text, this.chipHost, this.switcher, this.buttonHost, el("span", { class: "nbd-row-meta" }, this.model, ...this.figures));
+      this.twist, this.ordinal, this.spoken, this.railHost, this.text, this.chipHost, this.model, this.switcher, this.buttonHost, this.meta);
   }
 
   /** @param {Face} face @param {Place} place */
@@ -73,13 +74,16 @@ export class Row {
   write(face) {
     if (this.words.data !== face.text) this.words.data = face.text;
     if (this.root.classList.contains("nbd-row-writes") !== face.hasCaret) this.root.classList.toggle("nbd-row-writes", face.hasCaret);
-    setText(this.model, face.model);
+    setText(this.model, modelText(face.model));
+    setAttr(this.model, "title", face.model || null);
+    // where nothing stands beside the words, they take its room
+    this.meta.hidden = !face.isLive && face.sibling === null && face.figures.every((figure) => !figure);
     this.figures.forEach((figure, at) => setText(figure, face.figures[at]));
   }
 
   /** @param {Face} face @param {boolean} isPinned */
   drawChips(face, isPinned) {
-    const chips = isPinned ? [{ text: "pinned", kind: "leaf" }, ...face.chips] : face.chips;
+    const chips = isPinned ? [{ text: "pinned", kind: "pin" }, ...face.chips] : face.chips;
     const said = JSON.stringify(chips);
     if (said === this.chips) return;
     this.chips = said;

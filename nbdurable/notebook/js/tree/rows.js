@@ -26,7 +26,7 @@ const TALLEST_PX = 33_000_000; // browsers cut elements off a little above
 const WIDEST_RAILS = 0.38;
 const LANE_PX = 16;
 const CHAR_PX = 8; // of a wide letter: the last words of a run shall be in sight
-const BESIDE_PX = 330; // what stands beside the words of a run
+const BESIDE_PX = 400; // what stands beside the words of a run
 const EDGE_PX = 4; // room above the first row and below the last
 
 export class Rows {
@@ -123,18 +123,18 @@ export class Rows {
     for (const [name, row] of this.rows)
       if (!staying.has(name)) {
         this.rows.delete(name);
-        row.root.remove();
-        this.spare.push(row);
+        this.spare.push(row); // stays in its place: the next row mostly stands there
       }
     this.window.style.transform = `translateY(${EDGE_PX + from * ROW_PX}px)`;
     let cursor = this.window.firstChild;
     names.forEach((name, at) => {
-      const row = this.rows.get(name) ?? this.spare.pop() ?? new Row((told, what, detail, anchor) => this.host.tell(what, told.line, detail, anchor));
+      const row = this.rows.get(name) ?? this.spare.shift() ?? new Row((told, what, detail, anchor) => this.host.tell(what, told.line, detail, anchor));
       this.rows.set(name, row);
       this.drawRow(row, name, from + at);
       if (row.root === cursor) cursor = cursor.nextSibling;
       else this.window.insertBefore(row.root, cursor);
     });
+    for (const row of this.spare) row.root.remove();
     this.spare.length = Math.min(this.spare.length, SPARE);
     setAttr(this.root, "aria-activedescendant", this.rows.has(this.selected) ? this.idOf(this.selected) : null);
     this.wantTexts(from, to);

@@ -6,8 +6,8 @@
 
 /** @typedef {"waiting" | "streaming" | "tool" | "retry" | "error"} LiveState */
 /** @typedef {{ run: string, parent: number, model: string | null, exp: number, state: LiveState, text: string, thinking: boolean, ttft: number | null, started: number, tokens: number | null, cost_usd: number | null, note: string }} Live */
-/** @typedef {{ id: string, name: string, at: number, runs: number, done: number, failed: number, cost_usd: number | null, state: "running" | "done" | "stopped", axes: string[] }} Experiment */
-/** @typedef {{ labels: string[], ratings: { name: string, score: number | boolean, by: string | null }[], preferred: boolean }} Marks */
+/** @typedef {{ id: string, name: string, at: number, runs: number, done: number, failed: number, cancelled?: number, cost_usd: number | null, state: "running" | "done" | "stopped", axes: string[] }} Experiment */
+/** @typedef {{ labels: string[], ratings: { name: string, score: number | boolean | string, by: string | null }[], preferred: boolean }} Marks */
 /** @typedef {{ session: string, store: string, model: string | null, params: Record<string, any>, system: string | null, leaf: number, models: string[], entries: number, branches: number, cost_usd: number | null, tools: string[], is_closed: boolean, replay: boolean }} Head */
 /** @typedef {{ id: string, run: string, tool: string, text: string }} Question */
 /**

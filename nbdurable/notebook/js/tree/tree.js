@@ -139,7 +139,8 @@ class TreeView {
     const runs = [...store.live.values()].filter((row) => row.parent === store.leaf && row.exp < 0);
     if (runs.length) choice.choose(choice.lines.ofRun(runs[0].run));
     else if (store.leaf) choice.chooseEntry(store.leaf);
-    else choice.choose(choice.lines.length - 1);
+    else if (choice.lines.length) choice.choose(choice.lines.length - 1);
+    else this.pane.show(0);
     if (typeof top === "number") rows.root.scrollTop = top;
   }
 
@@ -245,11 +246,18 @@ class TreeView {
     const name = step || (letter && this.typeAhead.isTyping) ? null : this.actions.keyFor(event);
     if (step) this.walk(step);
     else if (name !== null) this.act(name, line, rows.element(line));
-    else if (letter && !event.repeat) choice.choose(this.typeAhead.lineFor(event.key, lines, line, (at) => this.store.preview(lines.entryAt(at)) ?? ""));
+    else if (letter && !event.repeat) this.goTo(this.typeAhead.lineFor(event.key, lines, line, (at) => this.store.preview(lines.entryAt(at)) ?? ""));
     else return;
     event.preventDefault();
     event.stopPropagation();
     this.keep();
+  }
+
+  /** Choose what was typed; an entry that is folded away is brought to light. @param {number} line */
+  goTo(line) {
+    const { choice, typeAhead, store } = this, n = Number(typeAhead.typed);
+    if (line >= 0) choice.choose(line);
+    else if (store.has(n) && !choice.shown.keep) choice.chooseEntry(n);
   }
 
   /** @param {Exclude<import("./keys.js").Step, null>} step */
