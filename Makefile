@@ -122,7 +122,7 @@ run-tests:
 # All are run whatever the ones before say.
 bench: $(VENV)/bench.stamp
 	@failed=0; \
-	for name in core sharing frames replay explore peers; do echo; echo "bench_$$name.py"; \
+	for name in core store sharing frames formats replay explore peers; do echo; echo "bench_$$name.py"; \
 		$(PY) tests/benchmarks/bench_$$name.py || failed=1; done; \
 	exit $$failed
 

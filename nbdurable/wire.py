@@ -27,6 +27,8 @@ from nbdurable.blocks import (
 )
 from nbdurable.errors import BadPayload
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
 
 def dumps(value: Json) -> str:
     """Return `value` as compact JSON text, keys in their order.
@@ -40,7 +42,7 @@ def dumps(value: Json) -> str:
         A NaN or infinity, or a value that JSON does not have; the text names the key path.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _encode(value)
     except (ValueError, TypeError, RecursionError) as exc:
         path, found = _bad_value(value)
         raise BadPayload(
@@ -64,6 +66,8 @@ def as_python(value: object) -> object:
 
 def is_repaired(text: str) -> bool:
     """Whether `text` holds a lone surrogate, which `dumps` replaces by U+FFFD (B64)."""
+    if text.isascii():
+        return False
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

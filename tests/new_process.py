@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 
-def in_new_process(script: str, *arguments: str) -> object:
+def in_new_process(script: str, *arguments: str, timeout_s: float = 60) -> object:
     """Run a script in a process of its own; return what it printed last, as JSON."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=timeout_s,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -97,13 +97,18 @@ def test_a_default_model_that_cannot_be_looked_up_frees_the_file(
 
 # B6 case 28
 def test_a_file_held_by_another_process_is_named_and_left_alone(model: ScriptedModel) -> None:
-    with nb.open("s", store="s.duckdb", model=model) as chat:
+    from nbdurable.stores.duckdb import DuckDBStore
+
+    kept = DuckDBStore("s.duckdb", exclusive=True)
+    with nb.open("s", store=kept, model=model) as chat:
         chat.append("mine")
 
         found = in_new_process(
             "import json, nbdurable as nb\n"
+            "from nbdurable.stores.duckdb import DuckDBStore\n"
             "try:\n"
-            "    nb.open('new', store='s.duckdb', model='local')\n"
+            "    store = DuckDBStore('s.duckdb', timeout_s=0.2)\n"
+            "    nb.open('new', store=store, model='local')\n"
             "except nb.errors.StoreLocked as exc:\n"
             "    print(json.dumps([exc.path, str(exc)]))"
         )
@@ -111,6 +116,7 @@ def test_a_file_held_by_another_process_is_named_and_left_alone(model: ScriptedM
         assert isinstance(found, list)
         assert found[0] == chat.store and "s.duckdb" in found[1]
         assert [s.session.id for s in chat.image.store.list_sessions()] == ["s"]
+    kept.close()
 
 
 # B6

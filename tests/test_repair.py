@@ -22,12 +22,13 @@ from damage import (
     rot,
     tear,
 )
+from sharing import child
 
 import nbdurable as nb
 from nbdurable.errors import StoreError, StoreLocked
 from nbdurable.models.scripted import ScriptedModel
-from nbdurable.stored import StoredEntry
-from nbdurable.stores.conformance import stored
+from nbdurable.stored import SessionRecord, StoredEntry
+from nbdurable.stores.conformance import chain, stored
 from nbdurable.stores.duckdb import DuckDBStore
 from nbdurable.stores.duckdb.checking import check
 from nbdurable.stores.duckdb.repair import LogCut, RepairNotice
@@ -104,6 +105,41 @@ def test_a_repair_is_told_once_and_stays_in_a_log(path: Path) -> None:
         "chats.duckdb",
         "chats.duckdb.repairs.log",
     ]
+
+
+# B66 B68
+def test_a_repair_in_the_middle_of_a_session_is_told_at_once(path: Path) -> None:
+    """Another process that shares the file was killed in a checkpoint."""
+    store = DuckDBStore(path)
+    store.create_session(SessionRecord(id="s", created_at=1), chain(2))
+    with child('store = DuckDBStore(path)\nsay("ready")\ntold()', path):
+        store.append("s", chain(2))  # after which the file is let go
+        tear(path)
+
+        with pytest.warns(RepairNotice, match="repaired without loss"):
+            added = store.append("s", [stored()])
+
+        flip(log_of(path), log_of(path).stat().st_size - 300)
+        with pytest.warns(RepairNotice, match="transactions of its log, or less, are lost"):
+            entries = store.load_entries("s")
+    store.close()
+    assert [entry.n for entry in added] == [5]
+    assert len(entries) == 4
+
+
+# B66
+def test_a_repair_does_not_fail_the_call_it_came_in_where_warnings_are_errors(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = DuckDBStore(path)
+    store.create_session(SessionRecord(id="s", created_at=1), chain(2))
+    with child('store = DuckDBStore(path)\nsay("ready")\ntold()', path):
+        store.load_entries("s")
+        tear(path)
+
+        assert len(store.load_entries("s")) == 2
+    store.close()
+    assert "repaired without loss" in caplog.text
 
 
 def _zeros(log: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -34,6 +35,19 @@ store = DuckDBStore(path)
 say("ready")
 told()
 store.close()
+"""
+
+
+# Says that it waits, and appends once it is its turn.
+WAITER = """
+from nbdurable.stores.duckdb import turns
+store = DuckDBStore(path, timeout_s=60)
+came = turns._Wait.came
+turns._Wait.came = lambda wait, deadline: say("waits") or came(wait, deadline)
+say("ready")
+told()
+say(store.append("s", [stored()])[0].n)
+told()
 """
 
 
@@ -216,6 +230,40 @@ told()
 
     store.close()
     assert os.listdir(path.parent) == [path.name]
+
+
+# B24 B68
+@pytest.mark.skipif(sys.platform == "win32", reason="there a waiter asks again and again")
+def test_a_killed_waiter_is_passed_over(store: DuckDBStore, path: Path) -> None:
+    with child(WAITER, path) as victim, child(WAITER, path) as next_one:
+        with store._core.lease.held():
+            for one in (victim, next_one):
+                assert one.ask() == "waits"
+            victim.kill()
+
+        assert next_one.hear() == "1"
+        assert store.append("s", [stored()])[0].n == 2
+
+
+# B24 B68
+@pytest.mark.skipif(sys.platform == "win32", reason="there a waiter asks again and again")
+def test_a_holder_killed_while_two_wait_lets_both_in(store: DuckDBStore, path: Path) -> None:
+    holder = """
+store = DuckDBStore(path)
+say("ready")
+told()
+held = store._core.lease.held()
+held.__enter__()
+say("holds")
+told()
+"""
+    with child(holder, path) as other, child(WAITER, path) as one, child(WAITER, path) as two:
+        assert other.ask() == "holds"
+        assert one.ask() == two.ask() == "waits"
+
+        other.kill()
+
+        assert {one.hear(), two.hear()} == {"1", "2"}
 
 
 # B65 B68

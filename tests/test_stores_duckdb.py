@@ -155,7 +155,7 @@ def test_a_value_that_fails_a_shared_transaction_fails_its_call_alone(store: Duc
             for entry in given
         ]
         for op in ops:
-            writer._queue.put(op)
+            writer._queue.put([op])
         return ops
 
     first, bad, last = writer.run(queue_three)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from unwritable import immutable
 
 from nbdurable.errors import StoreError
 from nbdurable.stored import RunEnd, RunRecord, SessionRecord, SpoolDraft, StoredEntry
@@ -265,6 +266,25 @@ def test_a_clean_close_leaves_no_spool(store: DuckDBStore, path: Path) -> None:
 
 
 # -- size and text -------------------------------------------------------------------------------
+
+
+# B54
+def test_a_spool_that_cannot_be_removed_does_not_fail_a_close(
+    path: Path,
+) -> None:
+    store = DuckDBStore(path)
+    store.create_session(SessionRecord(id="s", created_at=1))
+    draft = stored()
+    store.spool(SpoolDraft(entry=draft))
+    store.append("s", [draft])
+
+    with immutable(spool_of(path)):
+        store.close()
+
+    store = DuckDBStore(path)
+    assert (store.recover(), len(store.load_entries("s"))) == ((), 1)
+    store.close()
+    assert os.listdir(path.parent) == [path.name]
 
 
 # B24

@@ -1,4 +1,4 @@
-"""Adding a foreign conversation to a store: one session, in one transaction.
+"""Adding foreign conversations to a store: each a session, there whole or not at all.
 
 Owns which session a conversation is, and what of it is new there. The one idea: nothing that is
 stored is touched; what the source added since stands under its parent, beside what was added here.
@@ -6,7 +6,7 @@ stored is touched; what the source added since stands under its parent, beside w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -16,6 +16,7 @@ from nbdurable.formats.planting import Hidden, Planted, plant
 from nbdurable.formats.report import Outcome
 from nbdurable.stored import NOTHING, Beside, Move, SessionRecord, StoredEntry
 from nbdurable.stores.base import Store
+from nbdurable.stores.together import NewSession, create_sessions
 from nbdurable.wire import clean
 
 WENT_ON = "the session went on here too; what is new stands beside it, its position stays"
@@ -60,6 +61,36 @@ class Adder:
         self._known = {summary.session.id for summary in store.list_sessions()}
         self._used: set[str] = set()
 
+    def add_all(self, found: Iterable[Conversation]) -> list[Added]:
+        """Add conversations, the new ones among them in one transaction; see `add`."""
+        made: list[Added] = []
+        waiting: dict[str, tuple[Conversation, Planted]] = {}
+        for one in found:
+            session_id = next(self._names(one.id))
+            if session_id in self._known or session_id in waiting:
+                made += self._created(waiting)
+                waiting.clear()
+                made.append(self.add(one))
+            else:
+                self._used.add(session_id)
+                waiting[session_id] = one, self._planted(one, session_id, {})
+        return [*made, *self._created(waiting)]
+
+    def _created(self, waiting: Mapping[str, tuple[Conversation, Planted]]) -> Iterator[Added]:
+        """Create sessions; one that somebody else created meanwhile is added to."""
+        news = [self._new(one, id, planted) for id, (one, planted) in waiting.items()]
+        refusals = create_sessions(self._store, news)
+        for (session_id, (one, planted)), refusal in zip(waiting.items(), refusals, strict=True):
+            if refusal is None:
+                self._known.add(session_id)
+                yield Added(session_id, "added", planted, entries=len(planted.entries))
+            elif isinstance(refusal, SessionExists):
+                self._known.add(session_id)
+                self._used.discard(session_id)
+                yield self.add(one)
+            else:
+                yield _refused(session_id, refusal)
+
     def add(self, found: Conversation) -> Added:
         """Add a conversation, or what its session lacks of it.
 
@@ -72,7 +103,7 @@ class Adder:
             try:
                 added = self._added(found, session_id)
             except (EntryError, TreeError) as exc:
-                added = Added(session_id, "refused", Planted(), told=f"the store refused it: {exc}")
+                added = _refused(session_id, exc)
             if added is not None:
                 self._used.add(session_id)
                 return added
@@ -89,12 +120,7 @@ class Adder:
         """Add to the session of an id; None where that is another conversation."""
         if session_id not in self._known:
             planted = self._planted(found, session_id, {})
-            try:
-                self._create(found, session_id, planted)
-                self._known.add(session_id)
-                return Added(session_id, "added", planted, entries=len(planted.entries))
-            except SessionExists:
-                self._known.add(session_id)
+            return next(self._created({session_id: (found, planted)}))
         here = {entry.id: entry for entry in self._store.load_entries(session_id)}
         planted = self._planted(found, session_id, here)
         if not self._is_same(planted, here):
@@ -116,14 +142,14 @@ class Adder:
             found, session_id, self._format, now=self._now, hidden=self._hidden, known=known
         )
 
-    def _create(self, found: Conversation, session_id: str, planted: Planted) -> None:
-        self._keep_blobs(planted)
+    def _new(self, found: Conversation, session_id: str, planted: Planted) -> NewSession:
         created_at = found.at or min((e.created_at for e in planted.entries), default=self._now)
         moves = (_move(planted, session_id),) if planted.leaf_id is not None else ()
-        self._store.create_session(
-            SessionRecord(id=session_id, created_at=created_at),
-            planted.entries,
+        return NewSession(
+            session=SessionRecord(id=session_id, created_at=created_at),
+            entries=planted.entries,
             beside=Beside(moves=moves, annotations=tuple(planted.annotations)),
+            blobs=[(blob.sha256, blob.read()) for blob in planted.blobs],
         )
 
     def _grow(self, session_id: str, planted: Planted, here: Mapping[str, StoredEntry]) -> Added:
@@ -146,6 +172,10 @@ class Adder:
     def _keep_blobs(self, planted: Planted) -> None:
         for blob in planted.blobs:
             self._store.put_blob(blob.sha256, blob.read())
+
+
+def _refused(session_id: str, exc: Exception) -> Added:
+    return Added(session_id, "refused", Planted(), told=f"the store refused it: {exc}")
 
 
 def _move(planted: Planted, session_id: str) -> Move:

@@ -8,10 +8,10 @@ entry is told where it is, and the next one is read.
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from itertools import chain
 from typing import IO, Any
@@ -39,7 +39,13 @@ READERS = {
 }
 _SNIFFED = 20  # records that are looked at to find the format
 _BAR_FROM_BYTES = 8 << 20
-_AHEAD = 4  # conversations that are read while one is stored
+# What is stored at once: as many entries go straight to a DuckDB file, not through its log; and
+# as many bytes, with what is made of them, twice over fit into little memory.
+_PART_ENTRIES = 2_100
+_PART_BYTES = 16 << 20
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+_Some = list[Conversation | Damage]
 
 
 class _Unreadable(Exception):
@@ -52,6 +58,7 @@ class _Stream:
     def __init__(self, file: IO[bytes], bar: Any) -> None:
         self._file = file
         self._bar = bar
+        self.count = 0
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes."""
@@ -59,6 +66,7 @@ class _Stream:
             data = self._file.read(size)
         except READ_ERRORS as exc:
             raise _Unreadable(str(exc) or type(exc).__name__) from exc
+        self.count += len(data)
         if self._bar is not None:
             self._bar.update(len(data))
         return data
@@ -93,7 +101,7 @@ class Importer:
                 self._file = file.name if len(files) > 1 else None
                 try:
                     with file.open() as opened:
-                        self._read(_Stream(opened, bar), assets)  # type: ignore[arg-type]
+                        self._read(_Stream(opened, bar), assets)
                 except _Unreadable as exc:
                     self._tell(f"the file cannot be read on: {exc}")
                 except READ_ERRORS as exc:
@@ -108,14 +116,14 @@ class Importer:
                 "give an export of one of these, or say which with format="
             )
 
-    def _read(self, stream: IO[bytes], assets: Assets) -> None:
+    def _read(self, stream: _Stream, assets: Assets) -> None:
         names = [self._format] if self._format else list(READERS)
         readers = {name: _reader(name) for name in names}
 
         def is_record(value: Any) -> bool:
             return any(reader.is_record(value) for reader in readers.values())
 
-        values = _unwrapped(read_values(stream, is_record), is_record)
+        values = _unwrapped(read_values(stream, is_record), is_record)  # type: ignore[arg-type]
         head: list[Found | Damage] = []
         name = self._format
         while name is None and len(head) < _SNIFFED and (item := next(values, None)):
@@ -129,22 +137,24 @@ class Importer:
         readers.clear()  # what is damaged is followed by what this one knows
         readers[name] = reader
         self.formats[name] = reader.TIMES
-        self._add_all(reader.read(chain(head, values), assets), self._adder(name, reader))
+        made = reader.read(chain(head, values), assets)
+        self._add_all(made, self._adder(name, reader), stream)
 
-    def _add_all(self, made: Iterable[Conversation | Damage], adder: Adder) -> None:
-        """Add conversations in their order: one is stored while the next ones are read."""
-        waiting: deque[tuple[Conversation, Future[Added]] | Damage] = deque()
+    def _add_all(
+        self, made: Iterable[Conversation | Damage], adder: Adder, stream: _Stream
+    ) -> None:
+        """Add conversations in their order: some are stored while the next ones are read."""
         pool = ThreadPoolExecutor(1, "nbdurable-import")
         try:
-            for one in made:
-                if isinstance(one, Damage):
-                    waiting.append(one)
-                else:
-                    waiting.append((one, pool.submit(adder.add, one)))
-                if len(waiting) > _AHEAD:
-                    self._take(waiting.popleft())
-            while waiting:
-                self._take(waiting.popleft())
+            before: tuple[_Some, Future[list[Added]]] | None = None
+            for some in _in_parts(made, stream):
+                talks = [one for one in some if isinstance(one, Conversation)]
+                now = some, pool.submit(adder.add_all, talks)
+                if before is not None:
+                    self._take(*before)
+                before = now
+            if before is not None:
+                self._take(*before)
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -155,12 +165,15 @@ class Importer:
             )
         return self._adders[name]
 
-    def _take(self, done: tuple[Conversation, Future[Added]] | Damage) -> None:
-        if isinstance(done, Damage):
-            self._tell(done.text, line=done.line)
-            return
-        made, adding = done
-        added = adding.result()
+    def _take(self, some: _Some, adding: Future[list[Added]]) -> None:
+        added = iter(adding.result())
+        for one in some:
+            if isinstance(one, Damage):
+                self._tell(one.text, line=one.line)
+            else:
+                self._keep(next(added), one)
+
+    def _keep(self, added: Added, made: Conversation) -> None:
         planted = added.planted
         self.sessions.append(
             ImportedSession(
@@ -196,6 +209,21 @@ class Importer:
         )
 
 
+def _in_parts(made: Iterable[Conversation | Damage], stream: _Stream) -> Iterator[_Some]:
+    """Yield conversations in lists of as many as are stored in one transaction."""
+    some: _Some = []
+    count, began = 0, stream.count
+    for one in made:
+        some.append(one)
+        count += len(one.drafts) if isinstance(one, Conversation) else 1
+        if count >= _PART_ENTRIES or stream.count - began >= _PART_BYTES:
+            yield some
+            some = []
+            count, began = 0, stream.count
+    if some:
+        yield some
+
+
 def _reader(name: str) -> Reader:
     module: Any = import_module(READERS[name])
     reader: Reader = module
@@ -203,19 +231,48 @@ def _reader(name: str) -> Reader:
 
 
 def _unwrapped(values: Iterable[Found | Damage], is_record: Any) -> Iterator[Found | Damage]:
-    """Yield values; of one that is no record but holds a list of records, these."""
+    """Yield values; of one that is no record but holds a list of records, these.
+
+    Chat messages that stand alone, one after the other, are one record.
+    """
+    said: list[Found] = []
     for item in values:
+        if _is_message(item, is_record):
+            said.append(item)  # type: ignore[arg-type]
+            continue
+        yield from _joined(said)
+        said.clear()
         inside = _records_in(item, is_record)
         if inside is None:
             yield item
         else:
             yield from (Found(value, at, in_line=False) for at, value in enumerate(inside, 1))
+    yield from _joined(said)
+
+
+def _is_message(item: Found | Damage, is_record: Any) -> bool:
+    if isinstance(item, Damage) or not isinstance(item.value, dict) or is_record(item.value):
+        return False
+    value = item.value
+    is_said = value.get("role") in _ROLES and ("content" in value or "tool_calls" in value)
+    return is_said and is_record({"messages": [value]})
+
+
+def _joined(said: list[Found]) -> Iterator[Found]:
+    if said:
+        yield replace(said[0], value={"messages": [one.value for one in said]})
 
 
 def _records_in(item: Found | Damage, is_record: Any) -> list[Any] | None:
     if isinstance(item, Damage) or is_record(item.value):
         return None
     value = item.value
+    if (
+        isinstance(value, list)
+        and value
+        and all(_is_message(Found(one, 0, False), is_record) for one in value)
+    ):
+        return [{"messages": value}]
     for part in value.values() if isinstance(value, dict) else [value]:
         if isinstance(part, list) and any(map(is_record, part[:_SNIFFED])):
             return part

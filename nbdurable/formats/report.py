@@ -155,19 +155,24 @@ class ImportReport:
         return f"{self.path} into {self.store}: {found}; {new}{more}"
 
     def _details(self) -> list[str]:
-        lines = [
-            f"{shown(session.id)} {session.outcome}, "
-            f"{count(session.entries, 'new entry', 'new entries')}"
-            for session in self.sessions[:_SHOWN]
-        ]
-        if len(self.sessions) > _SHOWN:
-            lines.append(f"and {count(len(self.sessions) - _SHOWN, 'more session')}")
+        # What changed nothing is counted in the heading; who is refused is looked for first.
+        told = [session for session in self.sessions if session.outcome != "unchanged"]
+        told.sort(key=lambda session: session.outcome != "refused")
+        lines = [_line(session) for session in told[:_SHOWN]]
+        if len(told) > _SHOWN:
+            lines.append(f"and {count(len(told) - _SHOWN, 'more session')}")
         lines += [f"! {oddity}" for oddity in self.oddities[:_SHOWN]]
         if len(self.oddities) > _SHOWN:
             lines.append(f"! and {len(self.oddities) - _SHOWN:,} more")
         if self.times:
             lines.append(f"times: {self.times}")
         return lines
+
+
+def _line(session: ImportedSession) -> str:
+    on = f" on {session.leaves:,} branches" if session.leaves > 1 else ""
+    new = count(session.entries, "new entry", "new entries")
+    return f"{shown(session.id)} {session.outcome}, {new}{on}"
 
 
 def _counted(session: ImportedSession) -> tuple[str | int, ...]:

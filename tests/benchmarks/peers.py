@@ -7,6 +7,7 @@ of them cannot do has no method here. A peer that is not installed is left out, 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,6 +43,9 @@ class Peer:
 
     branch: Callable[[Any, int], object] | None = None
     frame: Callable[[], Any] | None = None
+
+    def back(self, opened: Any) -> None:
+        """Go back to where the conversation was before it was branched, if that matters."""
 
     def close(self, opened: Any) -> None:
         """Let go of what `open` returned."""
@@ -137,6 +141,7 @@ class AgentsSession(Peer):
     """The OpenAI Agents SDK's session with branches."""
 
     name, package = "OpenAI Agents AdvancedSQLiteSession", "agents"
+    names = itertools.count()  # its own are of the second they are made in
 
     def _session(self) -> Any:
         from agents.extensions.memory import AdvancedSQLiteSession
@@ -161,11 +166,14 @@ class AgentsSession(Peer):
 
     def branch(self, opened: Any, turn: int) -> object:
         async def go() -> str:
-            name = await opened[0].create_branch_from_turn(turn)
+            name = await opened[0].create_branch_from_turn(turn, f"branch {next(self.names)}")
             await opened[0].add_items([{"role": "user", "content": "And if it is late?"}])
             return str(name)
 
         return asyncio.run(go())
+
+    def back(self, opened: Any) -> None:
+        asyncio.run(opened[0].switch_to_branch("main"))
 
     def frame(self) -> Any:
         import pandas as pd

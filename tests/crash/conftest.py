@@ -27,3 +27,12 @@ def lives(shim: Path) -> Iterator[Lives]:
     server = Lives(shim)
     yield server
     server.close()
+
+
+@pytest.fixture(scope="module")
+def rivals(shim: Path) -> Iterator[list[Lives]]:
+    """Three who fork children, so that three children live at once."""
+    servers = [Lives(shim) for _ in range(3)]
+    yield servers
+    for server in servers:
+        server.close()

@@ -94,28 +94,33 @@ class Lives:
         waiting = iter(lives)
         life = next(waiting, None)
         if life is not None:
-            self._send(life)
+            self.start(life)
         while life is not None:
-            answer = json.loads(self._read())
-            life.lines = [(kind, what) for kind, what in answer["lines"]]
-            life.code, life.died_at = answer["code"], answer["died_at"]
+            self.finish(life)
             following = next(waiting, None)
             if following is not None:
-                self._send(following)
+                self.start(following)
             yield life
             life = following
 
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.communicate()
-
-    def _send(self, life: Life) -> None:
+    def start(self, life: Life) -> None:
+        """Begin a life; one after the other, so that the one before must be finished."""
         assert self._process.stdin is not None
         names = ("seed", "at", "cut", "after_s", "fails", "does")
         wanted = {name: getattr(life, name) for name in names}
         self._process.stdin.write(json.dumps({"path": str(life.path), **wanted}) + "\n")
         self._process.stdin.flush()
+
+    def finish(self, life: Life) -> None:
+        """Wait for the end of the life that was started, and note what became of it."""
+        answer = json.loads(self._read())
+        life.lines = [(kind, what) for kind, what in answer["lines"]]
+        life.code, life.died_at = answer["code"], answer["died_at"]
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
 
     def _read(self) -> str:
         assert self._process.stdout is not None
@@ -162,11 +167,12 @@ def kill_many(shim: Path, grown: Life, folder: Path, count: int, seed: int) -> T
         lives.close()
 
 
-def prove(life: Life, tally: Tally) -> None:
-    """Open what a life left and check all that is promised of it."""
-    tally.kills += 1
+def prove(life: Life, tally: Tally, *rivals: Life) -> None:
+    """Open what a life left, and those beside it, and check all that is promised of it."""
+    lives = (life, *rivals)
+    tally.kills += sum(each.code == -9 for each in lives) if rivals else 1
     if not life.path.exists():
-        assert not life.lines, life
+        assert not any(each.lines for each in lives), life
         return
     model = ScriptedModel("Going on.")
     with warnings.catch_warnings(record=True) as told:
@@ -178,16 +184,52 @@ def prove(life: Life, tally: Tally) -> None:
     with chat:
         store = chat.image.store
         rows = [row for s in store.list_sessions() for row in store.load_entries(s.session.id)]
-        _prove_rows(life, rows)
-        _prove_position(life, chat.leaf_id)
+        for each in lives:
+            _prove_rows(each, rows)
+        if not rivals:
+            _prove_position(life, chat.leaf_id)
         _prove_prompt(life, chat, model)
     report = check(life.path)
     assert report.is_sound, (life, report.findings)
     assert not list(life.path.parent.glob("*.spool/*.jsonl")), (life, "not recovered")
-    tally.acknowledged += len(life.acknowledged)
-    tally.spooled += len(set(life.said("spooled")))
-    tally.repaired += len(repaired)
+    tally.acknowledged += sum(len(each.acknowledged) for each in lives)
+    tally.spooled += sum(len(set(each.said("spooled"))) for each in lives)
+    tally.repaired += len(list(life.path.parent.glob("*.damaged-*"))) if rivals else len(repaired)
     tally.prompts += 1
+
+
+def kill_among(
+    servers: Sequence[Lives], grown: Life, folder: Path, rounds: int, seed: int
+) -> Tally:
+    """Have children share a file and kill the first of them, each third time a second one too.
+
+    The others go on, or wait for their turn, as do those that are killed.
+    """
+    tally = Tally()
+    chance = random.Random(seed)
+    (operations,) = grown.said("end")
+    for number in range(rounds):
+        home = folder / f"{seed}-{number}"
+        home.mkdir()
+        path = home / "chats.duckdb"
+        shutil.copy(grown.path, path)
+        first = seed * 1_000_000 + 10 * number
+        lives = [Life(path=path, seed=first + place) for place in range(len(servers))]
+        for victim in lives[: 2 if number % 3 == 2 else 1]:
+            if number % 2:
+                victim.at, victim.cut = chance.randint(1, operations), chance.choice(CUTS)
+            else:
+                victim.after_s = chance.uniform(0.0, 0.8)
+        for server, life in zip(servers, lives, strict=True):
+            server.start(life)
+        for server, life in zip(servers, lives, strict=True):
+            server.finish(life)
+        victims = [life for life in lives if life.at or life.after_s is not None]
+        assert all(life.code == 0 for life in lives if life not in victims), (home, "a rival")
+        assert all(life.code in (-9, 0) for life in victims), (home, "a victim")
+        prove(lives[0], tally, *lives[1:])
+        shutil.rmtree(home)
+    return tally
 
 
 def prove_appends(life: Life, before: int, tally: Tally) -> None:

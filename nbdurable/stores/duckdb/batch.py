@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 import duckdb
 
@@ -22,6 +22,14 @@ Row = tuple[object, ...]
 _BY_CONTENT = frozenset({"blobs", "contexts"})
 _IMAGED = frozenset({"moves", "annotations", "experiments"})
 _entry_row = attrgetter(*COLUMNS["entries"])
+
+
+def _columns(table: str, *names: str) -> itemgetter[Row]:
+    return itemgetter(*map(COLUMNS[table].index, names))
+
+
+_placed_entry = _columns("entries", "seq", "session_id", "id", "n", "depth", "moves_leaf")
+_placed_move = _columns("moves", "session_id", "entry_id", "seq")
 
 
 class Batch:
@@ -49,6 +57,14 @@ class Batch:
         self.rows.setdefault(table, []).append(row)
         if table in _IMAGED:
             self.changes[getattr(record, "session_id")] += 1  # noqa: B009
+
+    def placed(self) -> list[Row]:
+        """Return (seq, session, entry, n, depth, moves) of entries and moves, by seq."""
+        rows = [_placed_entry(row) for row in self.rows.get("entries", ())]
+        for row in self.rows.get("moves", ()):
+            session_id, entry_id, seq = _placed_move(row)
+            rows.append((seq, session_id, entry_id, None, None, True))
+        return sorted(rows, key=itemgetter(0))
 
     def witness(self) -> tuple[str, tuple[object, ...]]:
         """Return a query, with its parameters, for a row that only this batch can have stored.

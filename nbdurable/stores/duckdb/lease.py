@@ -14,7 +14,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import duckdb
 
@@ -34,9 +34,8 @@ _CLOSE_WAIT_S = 1.0  # for another holder, to checkpoint at the last close
 
 # Each attach replays the log, 0.2 ms per commit in it, and a checkpoint takes as long as 20 to 60.
 _IDLE_LOG_BYTES = 64_000  # worth a checkpoint when nobody waits
-_LEAST_LOG_BYTES, _MOST_LOG_BYTES = 16_000, 1_000_000  # worth one before the next attach
-_BARE_ATTACH_S = 0.001
-_CHECKPOINT_S = 0.005  # as long as none was timed
+_MOST_LOG_BYTES = 1_000_000  # worth one before the next attach, whatever was replayed
+_BARE_ATTACH_S, _CHECKPOINT_S = 0.001, 0.005  # as long as none was timed
 _OWN_LOG_BYTES = 4 << 20  # while attached for good; below DuckDB's own 16 MiB, which hits an append
 
 
@@ -69,6 +68,7 @@ class Lease:
         self.instance = 0
         self.witness = Witness(path)
         self._spool = spool
+        self.on_leaving: Callable[[bool], None] = lambda is_shared: None  # before each detach
         self._turns = turns
         self._timeout_s = timeout_s
         self._change = threading.Condition()
@@ -77,10 +77,10 @@ class Lease:
         self._is_attached = False
         self._is_closed = False
         self._attached_at = self._used_at = 0.0
-        self._replayed_s, self._checkpoint_s = 0.0, _CHECKPOINT_S
+        self._bare_s, self._replayed_s, self._checkpoint_s = _BARE_ATTACH_S, 0.0, _CHECKPOINT_S
+        self._log_bytes = 0  # of the log when the file was last let go
         self._lingering: threading.Thread | None = None
-        self._wal_seen = (0, 0)
-        self._file = (0, 0)
+        self._wal_seen, self._file = (0, 0), (0, 0)
         self._base = instances.take()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
 
@@ -220,15 +220,12 @@ class Lease:
 
     def wal_bytes(self) -> int:
         """Return the size of the write-ahead log in bytes; does not open it."""
-        try:
-            return os.stat(self.path + ".wal").st_size
-        except OSError:
-            return 0
+        return place.log_of(self.path)[1]
 
     def sync_name(self) -> None:
         """Make the name of a new write-ahead log durable; DuckDB itself never syncs the folder."""
         inode, size = self._wal_seen
-        self._wal_seen = self._wal()
+        self._wal_seen = place.log_of(self.path)
         if self._wal_seen == (0, 0):
             return
         if (inode != self._wal_seen[0] or size > self._wal_seen[1]) and os.name == "posix":
@@ -247,13 +244,6 @@ class Lease:
                 "written; put it back, or close all its sessions here and open it again"
             )
 
-    def _wal(self) -> tuple[int, int]:
-        try:
-            status = os.stat(self.path + ".wal")
-        except OSError:
-            return (0, 0)
-        return (status.st_ino, status.st_size)
-
     def _attach(self, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         try:
@@ -266,7 +256,7 @@ class Lease:
         self._is_attached = True
         self._attached_at = time.monotonic()
         self._file = place.identity(self.path)
-        self._wal_seen = self._wal()
+        self._wal_seen = place.log_of(self.path)
         self.generation += 1
         self.witness.attached()
 
@@ -275,7 +265,7 @@ class Lease:
         options = ", read_only" if self.read_only else ""
         while True:
             self._check_file()  # a missing one would be made
-            began = time.monotonic()
+            began, has_log = time.monotonic(), self.wal_bytes() > 0
             try:
                 self.repairs += repair.attach(
                     lambda: place.attach_file(self._base, self.path, options),
@@ -284,7 +274,11 @@ class Lease:
                     is_first=self.generation == 0,
                     read_only=self.read_only,
                 )
-                self._replayed_s += max(0.0, time.monotonic() - began - _BARE_ATTACH_S)
+                took_s = time.monotonic() - began
+                if has_log:
+                    self._replayed_s += max(0.0, took_s - self._bare_s)
+                else:
+                    self._bare_s = took_s
                 return
             except duckdb.Error as exc:
                 if not faults.is_locked(exc) or time.monotonic() + pause_s > deadline:
@@ -338,13 +332,14 @@ class Lease:
     def _shorten_log(self) -> None:
         """Checkpoint once replays took half as long as that does, as others replay it too."""
         log_bytes = self.wal_bytes()
-        if log_bytes < _LEAST_LOG_BYTES:
+        if log_bytes < self._log_bytes:
             self._replayed_s = 0.0  # another process did it
-        elif log_bytes > _MOST_LOG_BYTES or self._replayed_s > self._checkpoint_s / 2:
+        self._log_bytes = log_bytes
+        if log_bytes > _MOST_LOG_BYTES or self._replayed_s > self._checkpoint_s / 2:
             began = time.monotonic()
             self._checkpoint()
             self._checkpoint_s = time.monotonic() - began
-            self._replayed_s = 0.0
+            self._replayed_s, self._log_bytes = 0.0, 0
 
     def _leave_turn(self) -> None:
         if self._turns is not None:
@@ -383,6 +378,7 @@ class Lease:
     def _detach(self) -> None:
         if not self._is_attached:
             return
+        self.on_leaving(self._spool.others())
         self.witness.leaving()
         self._is_attached = False
         try:

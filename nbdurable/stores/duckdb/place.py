@@ -15,7 +15,7 @@ import duckdb
 
 from nbdurable.errors import StoreError, shown
 from nbdurable.stores.duckdb import faults, schema
-from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION
+from nbdurable.stores.duckdb.schema import ALIAS, ROW_GROUP_SIZE, STORAGE_VERSION
 
 Fingerprint = tuple[tuple[int, ...], ...]
 
@@ -30,6 +30,15 @@ def identity(path: str) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (status.st_dev, status.st_ino)
+
+
+def log_of(path: str) -> tuple[int, int]:
+    """Return the inode and the size of a file's write-ahead log; zeros where there is none."""
+    try:
+        status = os.stat(path + ".wal")
+    except OSError:
+        return (0, 0)
+    return (status.st_ino, status.st_size)
 
 
 def fingerprint(path: str) -> Fingerprint | None:
@@ -54,7 +63,8 @@ def fingerprint(path: str) -> Fingerprint | None:
 def attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str = "") -> None:
     """Attach a file under the alias of this package."""
     quoted = path.replace("'", "''")
-    connection.execute(f"attach '{quoted}' as {ALIAS} (type duckdb{options})")
+    sized = f"type duckdb, row_group_size {ROW_GROUP_SIZE}"
+    connection.execute(f"attach '{quoted}' as {ALIAS} ({sized}{options})")
 
 
 def check_place(path: str, *, read_only: bool = False) -> None:

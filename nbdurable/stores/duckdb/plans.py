@@ -22,8 +22,9 @@ from nbdurable.stored import (
 )
 from nbdurable.stores.beside import check_beside, in_order, no_target, runs_named
 from nbdurable.stores.duckdb.batch import Batch
-from nbdurable.stores.duckdb.state import SessionState, State, check_entry_id
+from nbdurable.stores.duckdb.state import SessionState, State, check_entry_id, is_entry_id
 from nbdurable.stores.memory_session import check_session_id
+from nbdurable.stores.together import NewSession
 
 
 class Plans:
@@ -57,6 +58,19 @@ class Plans:
         self._state.add_session(session.id, made)
         self._keep(batch, made, *completed, beside)
         return completed[0]
+
+    def expect(self, sessions: Sequence[NewSession]) -> None:
+        """Look up at once what the creation of each of these sessions would ask for."""
+        self._state.expect(
+            [given.session.id for given in sessions],
+            [entry.id for given in sessions for entry in given.entries if is_entry_id(entry.id)],
+        )
+
+    def create_whole(self, batch: Batch, given: NewSession) -> None:
+        """Stage a session with what it holds, and the bytes that its entries name."""
+        self.create_session(batch, given.session, given.entries, given.beside)
+        for sha256, data in given.blobs:
+            self.put_blob(batch, sha256, data)
 
     def append(
         self, batch: Batch, session_id: str, entries: Sequence[StoredEntry], beside: Beside

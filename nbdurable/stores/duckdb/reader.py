@@ -26,7 +26,7 @@ from nbdurable.stored import (
     SessionSummary,
     StoredEntry,
 )
-from nbdurable.stores.duckdb import aside, faults
+from nbdurable.stores.duckdb import aside, faults, repair
 from nbdurable.stores.duckdb.lease import Lease
 from nbdurable.stores.duckdb.schema import ALIAS, FIELDS
 from nbdurable.stores.duckdb.state import no_session
@@ -197,7 +197,10 @@ class Reader:
         def work(job: aside.Job[T]) -> T:
             return self._read(query, job)
 
-        return aside.run(work)
+        try:
+            return aside.run(work)
+        finally:
+            repair.tell(self._lease.repairs)
 
     def _read(self, query: Callable[[duckdb.DuckDBPyConnection], T], job: aside.Job[T]) -> T:
         for is_last in (False, True):

@@ -12,10 +12,12 @@ leaves the slots in use as they were, under a checksum of the whole block that f
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +30,7 @@ from nbdurable.stores.duckdb import checking, faults, instances
 from nbdurable.stores.duckdb.log import commits_from, read_log, silent_break
 from nbdurable.stores.duckdb.schema import ALIAS
 
+_log = logging.getLogger("nbdurable")
 SUFFIXES = ("", ".wal", ".wal.checkpoint")  # of the files that a store may consist of
 _FIRST_BLOCK = 12_288  # before it stand three headers, which are never in the way of a checkpoint
 _MOST_STEPS = 8
@@ -130,6 +133,20 @@ def attach(
         told.append(mend(path, deadline))
         attempt()
     return [text for text in told if text]
+
+
+def tell(untold: list[str]) -> None:
+    """Warn of repairs that came in the middle of a user's call, each once; from its thread."""
+    while untold:
+        try:
+            text = untold.pop(0)
+        except IndexError:
+            return  # another thread was quicker
+        try:
+            warnings.warn(text, RepairNotice, stacklevel=4)
+        except RepairNotice:
+            # Where warnings are errors; the call was done, and its result must not be lost.
+            _log.warning("%s", text)
 
 
 def mend(path: str, deadline: float) -> str:

@@ -32,6 +32,10 @@ SCHEMA_VERSION = 1
 MIGRATIONS: dict[int, tuple[str, ...]] = {}
 ALIAS = "nbd_file"  # the catalog under which this package attaches the file
 STORAGE_VERSION = "v1.5.0"  # read and written by DuckDB 1.5 too
+# Rows that DuckDB compresses together. A checkpoint rewrites the last group of each column, of
+# which DuckDB's own size (122,880) makes hundreds of megabytes; and as many rows at once go
+# straight to the file, not through the log. It may be another at each attach.
+ROW_GROUP_SIZE = 2048
 
 # Ids that the store checks are UUID; references that nothing checks are text.
 TABLES: dict[str, str] = {

@@ -111,7 +111,8 @@ class Spool:
                 os.close(self._descriptor)
                 self._descriptor = -1
             if not self._drafts:
-                self._path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # one that stays has nothing to recover
+                    self._path.unlink(missing_ok=True)
             _free(self._lock, self._path)
             self._lock = None
 
@@ -130,11 +131,12 @@ class Spool:
                     drafts.extend(found)
                     dead.append((path, is_whole))
             yield drafts
-            for path, is_whole in dead:
-                if is_whole:
-                    path.unlink(missing_ok=True)
-                else:
-                    path.replace(path.with_suffix(".unread"))
+            with self._told():
+                for path, is_whole in dead:
+                    if is_whole:
+                        path.unlink(missing_ok=True)
+                    else:
+                        path.replace(path.with_suffix(".unread"))
 
     # -- under the mutex -----------------------------------------------------------------------
 
@@ -223,9 +225,13 @@ def _is_gone(lock_path: Path) -> bool:
 
 def _free(lock: FileLock, path: Path) -> None:
     # The lock's file goes first: whoever takes a lock afterwards finds no spool to recover.
-    if not path.exists():
-        _lock_path(path).unlink(missing_ok=True)
-    lock.release()
+    try:
+        if not path.exists():
+            _lock_path(path).unlink(missing_ok=True)
+    except OSError as exc:
+        _log.warning("lock %r stays behind (%s)", str(_lock_path(path)), exc.strerror or exc)
+    finally:
+        lock.release()
     with contextlib.suppress(OSError):
         path.parent.rmdir()  # when it was the last
 

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 
 from nbdurable.errors import EntryError, SessionNotFound, shown
 from nbdurable.stores.duckdb.schema import ALIAS
+from nbdurable.stores.duckdb.tail import Tail
 
 Lookup = Callable[[str, Sequence[object]], list[tuple[object, ...]]]
 
+_MOST_HOMES = 50_000
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 _NEWEST_SEQ = f"""
@@ -24,28 +26,36 @@ _NEWEST_SEQ = f"""
         coalesce((select max(seq) from {ALIAS}.nbd.moves), 0))
 """
 _NEWEST_COUNTER = f"select coalesce(max(counter), 0) from {ALIAS}.nbd.{{table}}"
+# The newest that is known comes too: it is gone where a damaged log was cut.
 _NEWER = f"""
     select seq, session_id, id::varchar, n, depth, moves_leaf from {ALIAS}.nbd.entries
-    where seq > $1
+    where seq >= $1
     union all select seq, session_id, entry_id::varchar, null, null, true from {ALIAS}.nbd.moves
-    where seq > $1 order by seq
+    where seq >= $1 order by seq
 """
 _NEWEST_ID = f"select max(id)::varchar from {ALIAS}.nbd.entries"
 _HOMES = f"""
     select id::varchar, session_id from {ALIAS}.nbd.entries
     where id in (select unnest(?::uuid[])) order by seq
 """
+_SESSIONS = f"select id from {ALIAS}.nbd.sessions where id in (select unnest(?::varchar[]))"
 _SESSION = f"select counter from {ALIAS}.nbd.sessions where id = ?"
-_LAST_N = f"select coalesce(max(n), 0) from {ALIAS}.nbd.entries where session_id = ?"
-_LAST_MOVED_BY = f"""
-    select id::varchar, seq from {ALIAS}.nbd.entries
-    where session_id = ? and moves_leaf order by seq desc limit 1
+# One query where it might be six: each costs a millisecond, most of it for its plan. Rows are
+# (what, seq, id, n, depth).
+_LOAD = f"""
+    select 'session', null, null, null, null from {ALIAS}.nbd.sessions where id = $1
+    union all select 'moved by', max(seq) filter (moves_leaf),
+        arg_max(id, seq) filter (moves_leaf)::varchar,
+        max(n), arg_max(depth, seq) filter (moves_leaf)
+    from {ALIAS}.nbd.entries where session_id = $1
+    union all select 'moved to', max(seq), arg_max(coalesce(entry_id::varchar, ''), seq), null, null
+    from {ALIAS}.nbd.moves where session_id = $1
+"""
+_LOAD_FIRST = f"""{_LOAD}
+    union all select 'newest', max(seq), max(id)::varchar, null, null from {ALIAS}.nbd.entries
+    union all select 'newest', max(seq), null, null, null from {ALIAS}.nbd.moves
 """
 _DEPTH = f"select depth from {ALIAS}.nbd.entries where id = ?::uuid and session_id = ?"
-_LAST_MOVE = f"""
-    select entry_id::varchar, seq from {ALIAS}.nbd.moves
-    where session_id = ? order by seq desc limit 1
-"""
 _RUNS = f"""
     select id, session_id from {ALIAS}.nbd.runs where id in (select unnest(?::varchar[]))
 """
@@ -65,8 +75,9 @@ class SessionState:
 class State:
     """A cache of the file for the writer's thread alone."""
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: Lookup, tail: Tail) -> None:
         self._lookup = lookup
+        self._tail = tail
         self.reset()
 
     def reset(self) -> None:
@@ -76,14 +87,37 @@ class State:
         self._known: dict[tuple[str, str], object] = {}
         self._homes: dict[str, str] = {}  # of the entries appended since the last reset
         self._newest_id: str | None = None
+        self._no_sessions: frozenset[str] = frozenset()  # ids that `expect` did not find
+        self._no_entries: frozenset[str] = frozenset()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is time to forget, as an import of many entries would fill the memory."""
+        return len(self._homes) > _MOST_HOMES
+
+    def expect(self, session_ids: Sequence[str], entry_ids: Sequence[str]) -> None:
+        """Look up many ids in two queries, so that none of them costs one of its own."""
+        found = self._lookup(_SESSIONS, (list(session_ids),))
+        self._no_sessions = frozenset(session_ids) - {str(id) for (id,) in found}
+        homes = self.homes_of(entry_ids)
+        self._homes.update(homes)
+        self._no_entries = frozenset(entry_ids) - homes.keys()
 
     def catch_up(self) -> None:
         """Learn what others wrote, which is newer than all that is known here."""
         seq = self._counters.get("seq")
+        self._no_sessions = self._no_entries = frozenset()
         if seq is None:
+            self._tail.learn([])  # what it held may lack what others wrote meanwhile
             self.reset()
             return
-        rows = self._lookup(_NEWER, (seq,))
+        rows = self._tail.after(seq)
+        if rows is None:
+            rows = self._lookup(_NEWER, (seq,))
+            self._tail.learn(rows)
+        if seq and (not rows or rows[0][0] != seq):
+            self.reset()
+            return
         for _, session_id, entry_id, n, depth, moves_leaf in rows:
             session = self._sessions.get(str(session_id))
             if n is not None:
@@ -139,7 +173,9 @@ class State:
 
     def has_session(self, session_id: str) -> bool:
         """Whether the session exists."""
-        return session_id in self._sessions or bool(self._lookup(_SESSION, (session_id,)))
+        if session_id in self._sessions:
+            return True
+        return session_id not in self._no_sessions and bool(self._lookup(_SESSION, (session_id,)))
 
     def session(self, session_id: str, name: str) -> SessionState:
         """Return what is known of a session, read at first touch.
@@ -149,25 +185,34 @@ class State:
         SessionNotFound
             The store, called `name`, has none of this id (B8).
         """
-        state = self._sessions.get(session_id)
+        state = self._sessions.get(session_id) or self._load(session_id)
         if state is None:
-            if not self.has_session(session_id):
-                raise no_session(session_id, name)
-            state = self._sessions[session_id] = self._load(session_id)
+            raise no_session(session_id, name)
+        self._sessions[session_id] = state
         return state
 
     def add_session(self, session_id: str, state: SessionState) -> None:
         """Count a session as created."""
         self._sessions[session_id] = state
 
-    def _load(self, session_id: str) -> SessionState:
-        state, moved_at = SessionState(session_id), 0
-        state.last_n = int(str(self._lookup(_LAST_N, (session_id,))[0][0]))
-        for entry_id, seq in self._lookup(_LAST_MOVED_BY, (session_id,)):
-            state.position, moved_at = str(entry_id), int(str(seq))
-        for target, seq in self._lookup(_LAST_MOVE, (session_id,)):
-            if int(str(seq)) > moved_at:
-                state.position = None if target is None else str(target)
+    def _load(self, session_id: str) -> SessionState | None:
+        is_first = "seq" not in self._counters
+        rows = self._lookup(_LOAD_FIRST if is_first else _LOAD, (session_id,))
+        found = {str(what): values for what, *values in rows if what != "newest"}
+        if is_first:
+            newest = [values for what, *values in rows if what == "newest"]
+            self._counters["seq"] = max(_number(seq) for seq, *_ in newest)
+            self._newest_id = max(str(entry_id or "") for _, entry_id, *_ in newest)
+        if "session" not in found:
+            return None
+        moved_at, moved_by, last_n, depth = found["moved by"]
+        state = SessionState(session_id, last_n=_number(last_n))
+        if moved_by is not None:
+            state.position = str(moved_by)
+            state.depths[state.position] = _number(depth)
+        seq, target, *_ = found["moved to"]
+        if _number(seq) > _number(moved_at):
+            state.position = str(target) or None
         return state
 
     def depth_of(self, session: SessionState, entry_id: str) -> int | None:
@@ -187,10 +232,11 @@ class State:
         """
         ids = list(ids)
         if ids and self._newest_id is None:
-            newest = self._lookup(_NEWEST_ID, ())[0][0]
-            self._newest_id = "" if newest is None else str(newest)
+            found = self._lookup(_NEWEST_ID, ())[0][0]
+            self._newest_id = "" if found is None else str(found)
         homes = {id: self._homes[id] for id in ids if id in self._homes}
-        old = [id for id in ids if id not in homes and id <= (self._newest_id or "")]
+        newest = self._newest_id or ""
+        old = [id for id in ids if id <= newest and id not in homes and id not in self._no_entries]
         if old:
             homes.update((str(id), str(home)) for id, home in self._lookup(_HOMES, (old,)))
         return homes
@@ -200,6 +246,10 @@ class State:
         self._homes[entry_id] = session_id
 
 
+def _number(value: object) -> int:
+    return 0 if value is None else int(str(value))
+
+
 def no_session(session_id: str, name: str) -> SessionNotFound:
     """Return the error for an unknown session."""
     return SessionNotFound(
@@ -207,9 +257,14 @@ def no_session(session_id: str, name: str) -> SessionNotFound:
     )
 
 
+def is_entry_id(text: str) -> bool:
+    """Whether a text is a UUID in its plain form."""
+    return _UUID.fullmatch(text) is not None
+
+
 def check_entry_id(entry_id: str) -> None:
     """Raise `EntryError` unless an entry's id is a UUID in its plain form."""
-    if not _UUID.fullmatch(entry_id):
+    if not is_entry_id(entry_id):
         raise EntryError(
             f"entry id {shown(entry_id)} is not a UUID in lower case; make one with IdMaker"
         )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nbdurable.errors import EntryError, StoreClosed, StoreError
+from nbdurable.errors import EntryError, NbDurableError, StoreClosed, StoreError
 from nbdurable.stored import (
     NOTHING,
     Annotation,
@@ -29,10 +29,13 @@ from nbdurable.stored import (
     StoredEntry,
 )
 from nbdurable.stores.beside import with_run
+from nbdurable.stores.duckdb.batch import Batch
 from nbdurable.stores.duckdb.copying import back_up
 from nbdurable.stores.duckdb.core import Core, acquire, release
+from nbdurable.stores.duckdb.plans import Plans
 from nbdurable.stores.duckdb.repair import RepairNotice
-from nbdurable.stores.duckdb.writer import Writer
+from nbdurable.stores.duckdb.writer import Plan, Writer
+from nbdurable.stores.together import NewSession
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -126,6 +129,19 @@ class DuckDBStore:
         return self._writer().run(
             lambda plans, batch: plans.create_session(batch, session, given, beside)
         )
+
+    def create_sessions(self, sessions: Sequence[NewSession]) -> list[NbDurableError | None]:
+        """Create many sessions in one transaction; see `nbdurable.stores.together`."""
+        given = tuple(sessions)
+
+        def expect(plans: Plans, batch: Batch) -> None:
+            plans.expect(given)
+
+        def create(one: NewSession) -> Plan[None]:
+            return lambda plans, batch: plans.create_whole(batch, one)
+
+        done = self._writer().run_all([expect, *map(create, given)])
+        return [result if isinstance(result, NbDurableError) else None for result in done[1:]]
 
     def load_session(self, session_id: str) -> SessionRecord:
         """Return a session's record."""

@@ -17,12 +17,13 @@ from typing import Any, TypeVar
 import duckdb
 
 from nbdurable.errors import NbDurableError, StoreClosed, StoreError
-from nbdurable.stores.duckdb import faults
+from nbdurable.stores.duckdb import faults, repair
 from nbdurable.stores.duckdb.batch import Batch, Inserter
 from nbdurable.stores.duckdb.lease import Lease
 from nbdurable.stores.duckdb.plans import Plans
 from nbdurable.stores.duckdb.schema import ALIAS
 from nbdurable.stores.duckdb.state import State
+from nbdurable.stores.duckdb.tail import Tail
 
 T = TypeVar("T")
 Plan = Callable[[Plans, Batch], T]
@@ -61,11 +62,13 @@ class Writer:
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
-        self._queue: queue.SimpleQueue[_Op | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[_Op] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closed = False
-        self._state = State(self._look_up)
+        self._tail = Tail(lease.path)
+        lease.on_leaving = self._tail.put
+        self._state = State(self._look_up, self._tail)
         self._plans = Plans(lease.path, self._state)
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._inserter: Inserter | None = None
@@ -80,6 +83,36 @@ class Writer:
         An interrupt of the wait passes on; the plan is done all the same.
         """
         op = _Op(plan)
+        try:
+            result: T = op.wait(self._queued([op]))
+        finally:
+            repair.tell(self._lease.repairs)
+        return result
+
+    def run_all(self, plans: Sequence[Plan[T]]) -> list[T | NbDurableError]:
+        """Queue plans for one transaction; return the result of each, or why it was refused.
+
+        Where the transaction fails, each gets its own. Any other error is raised, once all are
+        done with.
+        """
+        ops = [_Op(plan) for plan in plans]
+        thread = self._queued(ops)
+        results: list[T | NbDurableError] = []
+        failure: StoreError | None = None
+        for op in ops:
+            try:
+                results.append(op.wait(thread))
+            except StoreError as exc:
+                failure = failure or exc
+            except NbDurableError as exc:
+                results.append(exc)
+        repair.tell(self._lease.repairs)
+        if failure is not None:
+            raise failure
+        return results
+
+    def _queued(self, ops: list[_Op]) -> threading.Thread:
+        """Queue ops that belong together; return the thread that does them."""
         with self._lock:
             if self._is_closed:
                 raise StoreClosed(f"store {self._lease.path!r} is closed; open it again")
@@ -88,10 +121,8 @@ class Writer:
                     target=self._serve, name="nbdurable-writer", daemon=True
                 )
                 self._thread.start()
-            thread = self._thread
-            self._queue.put(op)
-        result: T = op.wait(thread)
-        return result
+            self._queue.put(ops)
+            return self._thread
 
     def close(self) -> None:
         """Do what is queued and stop the thread."""
@@ -101,6 +132,7 @@ class Writer:
         if thread is not None:
             self._queue.put(None)
             thread.join()
+        self._tail.remove()
 
     # -- in the thread -------------------------------------------------------------------------
 
@@ -125,16 +157,16 @@ class Writer:
             return []
         if first is None:
             return None
-        ops = [first]
+        ops = list(first)
         while len(ops) < _MOST_PLANS:
             try:
-                op = self._queue.get_nowait()
+                more = self._queue.get_nowait()
             except queue.Empty:
                 break
-            if op is None:
+            if more is None:
                 self._queue.put(None)  # stop after these
                 break
-            ops.append(op)
+            ops += more
         return ops
 
     def _run(self, ops: Sequence[_Op]) -> None:
@@ -179,6 +211,8 @@ class Writer:
 
     def _catch_up(self) -> None:
         """Learn what others wrote since the last transaction."""
+        if self._state.is_large:
+            self._state.reset()
         foreign = self._lease.witness.foreign
         if foreign != self._foreign:
             self._state.catch_up()
@@ -188,7 +222,8 @@ class Writer:
         if self._inserter is None or self._made_in != self._lease.instance:
             self._made_in = self._lease.instance
             self._inserter = Inserter(self._lease.cursor())
-        self._inserter.write(batch)
+        with self._tail.renewed(batch.placed()):
+            self._inserter.write(batch)
         self._lease.sync_name()
 
     def _drop_inserter(self) -> None:

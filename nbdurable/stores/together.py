@@ -1,0 +1,61 @@
+"""Creating many sessions at once: for imports, where a commit of each takes longer than its rows.
+
+Owns the choice between a store that can and one that cannot. The one idea: each session is there
+whole or not at all, and none depends on its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from nbdurable.errors import EntryError, NbDurableError, TreeError
+from nbdurable.stored import NOTHING, Beside, SessionRecord, StoredEntry
+from nbdurable.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """A session to be created; ``blobs`` are pairs of a hash and the bytes its entries name."""
+
+    session: SessionRecord
+    entries: Sequence[StoredEntry] = ()
+    beside: Beside = NOTHING
+    blobs: Sequence[tuple[str, bytes]] = ()
+
+
+@runtime_checkable
+class CreatesMany(Protocol):
+    """A store that creates several sessions in one transaction."""
+
+    def create_sessions(self, sessions: Sequence[NewSession]) -> list[NbDurableError | None]:
+        """Create sessions as `create_session` does each; return why one was refused, or None."""
+
+
+def create_sessions(store: Store, sessions: Sequence[NewSession]) -> list[NbDurableError | None]:
+    """Create sessions in a store, many to a transaction where it can.
+
+    Returns
+    -------
+    list of NbDurableError or None
+        One for each, in their order: None when it was created, else why it was refused.
+
+    Raises
+    ------
+    StoreError
+        The store failed; some of the sessions may be stored, each of them whole.
+    """
+    if sessions and isinstance(store, CreatesMany):
+        return store.create_sessions(sessions)
+    return [_created(store, one) for one in sessions]
+
+
+def _created(store: Store, one: NewSession) -> NbDurableError | None:
+    try:
+        for sha256, data in one.blobs:
+            store.put_blob(sha256, data)
+        store.create_session(one.session, one.entries, beside=one.beside)
+    except (EntryError, TreeError) as exc:
+        return exc
+    return None

@@ -1,0 +1,36 @@
+"""What an import's report says to who reads it."""
+
+from __future__ import annotations
+
+from nbdurable.formats.report import ImportedSession, ImportReport
+
+
+def report(*sessions: ImportedSession) -> list[str]:
+    made = ImportReport(path="x.json", format="chatgpt", store="s.duckdb", sessions=sessions)
+    return str(made).splitlines()
+
+
+def test_a_session_of_several_branches_says_so() -> None:
+    _, line = report(ImportedSession(id="a", outcome="added", entries=9, leaves=3))
+
+    assert line == "'a' added, 9 new entries on 3 branches"
+
+
+def test_what_is_unchanged_is_counted_and_not_listed() -> None:
+    same = [ImportedSession(id=f"s{n}", outcome="unchanged", entries=0, leaves=1) for n in range(5)]
+    grown = ImportedSession(id="g", outcome="grown", entries=1, leaves=1)
+
+    heading, *lines = report(*same, grown)
+
+    assert "1 session grown, 5 sessions unchanged" in heading
+    assert lines == ["'g' grown, 1 new entry"]
+
+
+def test_what_is_refused_is_told_before_all_that_went_well() -> None:
+    fine = [ImportedSession(id=f"s{n}", outcome="added", entries=1, leaves=1) for n in range(30)]
+    bad = ImportedSession(id="bad", outcome="refused", entries=0, leaves=0)
+
+    _, first, *_, last = report(*fine, bad)
+
+    assert first == "'bad' refused, 0 new entries"
+    assert last == "and 11 more sessions"
