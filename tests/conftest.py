@@ -70,10 +70,7 @@ def clock() -> FrozenClock:
 
 # Where `store` is PostgreSQL too: each file here is about what stores may do differently. All files
 # are with NBDURABLE_TEST_POSTGRES=all, which takes minutes.
-ON_POSTGRES = frozenset(
-    "test_position test_seeing_others test_fork test_labels test_run_order test_visibility "
-    "test_frames test_library".split()
-)
+ON_POSTGRES = frozenset("test_position test_seeing_others test_frames test_library".split())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

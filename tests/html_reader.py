@@ -6,6 +6,8 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 from nbdurable.notebook.markdown import TAGS
 
 TRAPS = {
@@ -16,6 +18,11 @@ TRAPS = {
     if line
     for trap in [json.loads(line)]
 }
+# a megabyte takes a word diff many seconds, so that only the long runs try it
+QUICK_TRAPS = [
+    pytest.param(name, marks=pytest.mark.slow) if len(text) > 1_000_000 else name
+    for name, text in TRAPS.items()
+]
 FRAME_TAGS = TAGS | {"div", "style", "details", "summary", "b", "bdi"}
 FRAME_ATTRIBUTES = {"class", "dir", "href", "rel", "target", "value", "title", "open"}
 

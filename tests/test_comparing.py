@@ -349,6 +349,7 @@ class TestReferences:
 
 class TestLongTexts:
     # case 50
+    @pytest.mark.slow
     def test_a_long_text_is_cut_and_the_rest_counted(self) -> None:
         chat = nb.open("s", store=":memory:", model=says(TRAPS["big_prompt"]))
         long = chat.run("Q", show=None)

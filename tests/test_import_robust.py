@@ -215,6 +215,7 @@ def test_an_id_that_comes_twice_is_two_entries() -> None:
 
 
 # B41
+@pytest.mark.slow
 def test_ten_thousand_messages_in_a_row_are_no_matter() -> None:
     messages = [
         {"messageId": f"m{n}", "parentMessageId": f"m{n - 1}" if n else None, "text": "x"}
