@@ -18,7 +18,7 @@ TRAPS = {
     if line
     for trap in [json.loads(line)]
 }
-# a megabyte takes a word diff many seconds, so that only the long runs try it
+# a scripted model streams a megabyte for many seconds, so that only the long runs try it
 QUICK_TRAPS = [
     pytest.param(name, marks=pytest.mark.slow) if len(text) > 1_000_000 else name
     for name, text in TRAPS.items()
