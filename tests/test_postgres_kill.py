@@ -292,7 +292,7 @@ def check_many(postgres: Server, url: str, appends: int) -> None:
 
     entries = store.load_entries("s")
     kept = [entry.id for entry in entries]
-    assert finished == 2
+    assert finished >= 2  # one may have been done before it was to be killed
     assert told <= set(kept)
     assert len(set(kept)) == len(kept) <= len(told) + 2  # a killed one may not have told its last
     assert [entry.n for entry in entries] == list(range(1, len(kept) + 1))

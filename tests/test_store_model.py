@@ -225,4 +225,4 @@ class StoreMachine(RuleBasedStateMachine):
 # B59 B24 B61
 @pytest.mark.timeout(600)  # a failure is made small first
 class TestStoreModel(StoreMachine.TestCase):
-    settings = settings(max_examples=4, stateful_step_count=25, deadline=None)
+    settings = settings(max_examples=2, stateful_step_count=25, deadline=None)

@@ -163,7 +163,7 @@ class OpenNotebook:
         self.page.keyboard.press("Escape")
         self.page.keyboard.press("Control+s")
         until = time.monotonic() + WAIT_S
-        while path.stat().st_mtime_ns == before:
+        while path.stat().st_mtime_ns == before or not _is_whole(path):
             if time.monotonic() > until:
                 raise TimeoutError(f"{self.name} was not saved after {WAIT_S} s")
             self.page.wait_for_timeout(50)
@@ -172,6 +172,15 @@ class OpenNotebook:
     def own_errors(self) -> list[str]:
         """Return the errors thrown in the page that no front end of Jupyter throws by itself."""
         return [e for e in self.errors if not any(known in e for known in FOREIGN_ERRORS)]
+
+
+def _is_whole(path: Path) -> bool:
+    """Tell whether a file that is being written holds a whole JSON value."""
+    try:
+        json.loads(path.read_text("utf-8"))
+    except ValueError:
+        return False
+    return True
 
 
 def browser_path() -> str:

@@ -17,7 +17,7 @@ from browser.live_page import HOSTILE
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.kernel]
+pytestmark = [pytest.mark.browser, pytest.mark.kernel, pytest.mark.slow]
 
 TESTS = Path(__file__).parents[1]
 MADE = f"""

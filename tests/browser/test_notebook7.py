@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from browser.jupyter import Lab, OpenNotebook
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 OPEN = """
 import nbdurable as nb
