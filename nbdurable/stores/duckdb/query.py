@@ -76,7 +76,7 @@ class Question:
         """
         try:
             _check(self._cursor, query)
-            answer = self._cursor.execute(query, _as_python(params))
+            answer = self._cursor.execute(query, python_params(params))
             described = [(str(name), str(kind)) for name, kind, *_ in answer.description or ()]
             return described, answer.fetchall()
         except duckdb.Error as exc:
@@ -127,7 +127,7 @@ def _snapshot(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
         cursor.execute("rollback")
 
 
-def _as_python(params: Params) -> Params:
+def python_params(params: Params) -> Params:
     """Return parameters with numbers as Python's own; what is no such collection is refused."""
     if isinstance(params, Mapping):
         return {name: as_python(value) for name, value in params.items()}
@@ -155,7 +155,7 @@ def _check(cursor: duckdb.DuckDBPyConnection, query: str) -> None:
             f"query {shown(query)} is no SELECT ({parsed['error_message']}); "
             "the library only reads, write with session verbs"
         )
-    nodes = list(_nodes(parsed))
+    nodes = list(parsed_nodes(parsed))
     own = {entry["key"] for node in nodes for entry in node.get("cte_map", {}).get("map", ())}
     for node in nodes:
         _check_source(node, query, {name for name in own if _PLAIN_NAME.fullmatch(name)})
@@ -184,7 +184,8 @@ def _is_own(node: Mapping[str, Any], own: set[str]) -> bool:
     return (name.lower() in VIEWS and schema in ("", "main")) or (name in own and not schema)
 
 
-def _nodes(parsed: object) -> Iterator[dict[str, Any]]:
+def parsed_nodes(parsed: object) -> Iterator[dict[str, Any]]:
+    """Yield every object inside JSON values, such as a parsed query."""
     stack = [parsed]
     while stack:
         item = stack.pop()

@@ -7,14 +7,11 @@ cursor that is good for one hold of the file, so nothing lazy leaves this module
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any, TypeVar
 
 import duckdb
 
-from nbdurable.errors import StoreError, shown
-from nbdurable.frozen import maker
 from nbdurable.stored import (
     Annotation,
     Context,
@@ -28,6 +25,18 @@ from nbdurable.stored import (
 )
 from nbdurable.stores.duckdb import aside, faults, repair
 from nbdurable.stores.duckdb.lease import Lease
+from nbdurable.stores.duckdb.rows import (
+    as_annotation,
+    as_context,
+    as_entry,
+    as_experiment,
+    as_move,
+    as_runs,
+    as_session,
+    as_summaries,
+    no_blob,
+    no_context,
+)
 from nbdurable.stores.duckdb.schema import ALIAS, FIELDS
 from nbdurable.stores.duckdb.state import no_session
 
@@ -97,7 +106,7 @@ class Reader:
         rows = self._rows(_SESSION, session_id)
         if not rows:
             raise no_session(session_id, self._lease.path)
-        return _session(rows[0])
+        return as_session(rows[0])
 
     def summaries(self) -> list[SessionSummary]:
         """Return one summary per session, the most recently used first."""
@@ -107,33 +116,18 @@ class Reader:
                 cursor.execute(_MODELS).fetchall(),
             )
         )
-        models: dict[str, list[str]] = {}
-        for session_id, model in named:
-            models.setdefault(session_id, []).append(model)
-        width = len(FIELDS["sessions"])
-        return [
-            SessionSummary(
-                session=_session(row[:width]),
-                title=row[width],
-                entries=row[width + 1],
-                leaves=row[width + 2],
-                last_at=row[width + 3],
-                models=tuple(models.get(row[0], ())),
-                cost_usd=row[width + 4],
-            )
-            for row in found
-        ]
+        return as_summaries(found, named)
 
     def entries(self, session_id: str, after_n: int) -> list[StoredEntry]:
         """Return entries by ``seq``."""
         rows = self.read(lambda cursor: _entry_rows(cursor, session_id, after_n))
         if not rows:
             self.session(session_id)  # raises where the session is not known
-        return sorted(map(_entry, rows), key=_seq)
+        return sorted(map(as_entry, rows), key=_seq)
 
     def moves(self, session_id: str, after_seq: int) -> list[Move]:
         """Return moves by ``seq``."""
-        return self._of_session(_move, _MOVES, session_id, after_seq)
+        return self._of_session(as_move, _MOVES, session_id, after_seq)
 
     # -- beside the tree -----------------------------------------------------------------------
 
@@ -141,29 +135,23 @@ class Reader:
         """Return the bytes of a hash."""
         rows = self._rows(_BLOB, sha256)
         if not rows:
-            raise StoreError(
-                f"blob {shown(sha256)} is not in store {self._lease.path!r}; "
-                "put_blob(sha256, data) keeps one"
-            )
+            raise no_blob(sha256, self._lease.path)
         return bytes(rows[0][0])
 
     def context(self, digest: str) -> Context:
         """Return a context."""
         rows = self._rows(_CONTEXT, digest)
         if not rows:
-            raise StoreError(
-                f"context {shown(digest)} is not in store {self._lease.path!r}; "
-                "save_context(context) keeps one"
-            )
-        return _context(rows[0])
+            raise no_context(digest, self._lease.path)
+        return as_context(rows[0])
 
     def annotations(self, session_id: str, after: int) -> list[Annotation]:
         """Return annotations by counter."""
-        return self._of_session(_annotation, _ANNOTATIONS, session_id, after)
+        return self._of_session(as_annotation, _ANNOTATIONS, session_id, after)
 
     def experiments(self, session_id: str, after: int) -> list[ExperimentRecord]:
         """Return plans by counter."""
-        return self._of_session(_experiment, _EXPERIMENTS, session_id, after)
+        return self._of_session(as_experiment, _EXPERIMENTS, session_id, after)
 
     def runs(self, session_id: str) -> list[tuple[RunRecord, RunEnd | None]]:
         """Return runs in the order they started, with their ends."""
@@ -175,8 +163,7 @@ class Reader:
         )
         if not runs:
             self.session(session_id)
-        ends = {row[0]: _end(row) for row in ended}
-        return [(run, ends.get(run.id)) for run in map(_run, runs)]
+        return as_runs(runs, ended)
 
     # -- the hold ------------------------------------------------------------------------------
 
@@ -229,22 +216,4 @@ def _entry_rows(
     return zip(*(values.tolist() for values in columns), strict=True)  # masked ones as None
 
 
-def _by_row(record: type[T]) -> Callable[[Sequence[Any]], T]:
-    """Return a function that makes a record of a row, whose columns stand in its fields' order."""
-    make = maker(record)
-    return lambda row: make(*row)
-
-
 _seq = itemgetter(FIELDS["entries"].index("seq"))
-_entry = partial(tuple.__new__, StoredEntry)  # `_make`, without a call of Python per row
-_session = _by_row(SessionRecord)
-_end = _by_row(RunEnd)
-_move = _by_row(Move)
-_context = _by_row(Context)
-_annotation = _by_row(Annotation)
-_experiment = _by_row(ExperimentRecord)
-
-
-def _run(row: Sequence[Any]) -> RunRecord:
-    values = dict(zip(FIELDS["runs"], row, strict=True))
-    return RunRecord(**{**values, "input_ids": tuple(values["input_ids"])})

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from nbdurable.errors import QueryError, shown
-from nbdurable.stores.duckdb.query import Columns, Params
+from nbdurable.stores.duckdb.query import Columns, Params, parsed_nodes, python_params
 from nbdurable.stores.postgres.line import Rows
 from nbdurable.stores.postgres.views import POSITIONS, VIEWS
-from nbdurable.wire import as_python
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,7 +87,7 @@ class PostgresQuestion:
         QueryError
             It is no single SELECT over the store's views and tables, or the server refuses it.
         """
-        text, values = _placed(query, _as_python(params))
+        text, values = _placed(query, python_params(params))
         try:
             self._check(query, text, values)
             cursor = self._connection.execute(text, values)
@@ -115,7 +114,7 @@ class PostgresQuestion:
                 f"query {shown(query)} is no SELECT ({line}); "
                 "the library only reads, write with session verbs"
             ) from exc
-        for node in _nodes(json.loads(plan[0][0])):
+        for node in parsed_nodes(json.loads(plan[0][0])):
             _check_node(node, query)
 
 
@@ -144,29 +143,7 @@ def _is_harmless(name: str, schema: object) -> bool:
     )
 
 
-def _nodes(parsed: object) -> Iterator[dict[str, Any]]:
-    stack = [parsed]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, dict):
-            yield item
-            stack.extend(item.values())
-        elif isinstance(item, list):
-            stack.extend(item)
-
-
 # -- parameters ------------------------------------------------------------------------------------
-
-
-def _as_python(params: Params) -> Params:
-    """Return parameters with numbers as Python's own; what is no such collection is refused."""
-    if isinstance(params, Mapping):
-        return {name: as_python(value) for name, value in params.items()}
-    if isinstance(params, str) or not isinstance(params, Iterable):
-        raise QueryError(
-            f"params is {shown(params)}; give a list of values, or a dict of values by name"
-        )
-    return [as_python(value) for value in params]
 
 
 def _placed(query: str, params: Params) -> tuple[str, list[object]]:
