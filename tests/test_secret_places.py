@@ -20,6 +20,7 @@ from nbdurable.cli import main
 from nbdurable.errors import ModelError, RunError
 from nbdurable.formats import EXPORTS
 from nbdurable.lifecycle import SessionEvent
+from nbdurable.models.base import RetryNotice
 from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.secrets import HIDDEN, scrub, secrets_of, without_secrets
 
@@ -149,7 +150,7 @@ def lived(secret: Secret, folder: Path, events: list[Any]) -> Iterator[tuple[str
         "Well.",
         Failure.of(secret.said),
         ["Half an ", Silent.of(secret.said)],
-        ModelError(f"their own: {secret.said}"),
+        [RetryNotice(1, 0.0, f"again: {secret.said}"), ModelError(f"their own: {secret.said}")],
         "Bye.",
         Failure.of(secret.said),
     )
