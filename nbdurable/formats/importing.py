@@ -40,10 +40,11 @@ READERS = {
 }
 _SNIFFED = 20  # records that are looked at to find the format
 _BAR_FROM_BYTES = 8 << 20
-# What is stored at once: as many entries go straight to a DuckDB file, not through its log; and
-# as many bytes, with what is made of them, twice over fit into little memory.
-_PART_ENTRIES = 2_100
-_PART_BYTES = 16 << 20
+# What is stored at once: several of DuckDB's groups of rows, which go straight to the file, so that
+# few rows go through its log and are written twice; and as many bytes as fit, with what is made of
+# them, twice over into little memory.
+_PART_ENTRIES = 8_200
+_PART_BYTES = 24 << 20
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 _Some = list[Conversation | Damage]
