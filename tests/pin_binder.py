@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 REQUIREMENTS = Path(__file__).parent.parent / "binder" / "requirements.txt"
 NEEDED = "# What these need; tests/pin_binder.py writes this part anew."
 
@@ -25,7 +27,7 @@ def resolved(chosen: str) -> dict[str, str]:
         options = ["--dry-run", "--ignore-installed", "--report", "-", "-r", str(wanted)]
         done = subprocess.run([*pip, *options], check=True, stdout=subprocess.PIPE)
     packages = [install["metadata"] for install in json.loads(done.stdout)["install"]]
-    return {package["name"].lower(): package["version"] for package in packages}
+    return {canonicalize_name(package["name"]): package["version"] for package in packages}
 
 
 def main() -> int:

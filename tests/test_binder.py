@@ -27,8 +27,11 @@ def pins() -> dict[str, str]:
     return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
 
+PINS = pins()
+
+
 def is_pinned(need: Requirement) -> bool:
-    pinned = pins().get(canonicalize_name(need.name))
+    pinned = PINS.get(canonicalize_name(need.name))
     return pinned is not None and need.specifier.contains(pinned, prereleases=True)
 
 
@@ -113,8 +116,7 @@ def test_every_requirement_of_the_package_is_pinned_within_its_bounds() -> None:
 def test_what_a_pinned_package_needs_is_pinned_within_its_bounds() -> None:
     """Asked without a network, of the packages that are installed here in the pinned version."""
     here = {canonicalize_name(d.name): d for d in metadata.distributions() if d.name}
-    same = [here[name] for name, version in pins().items() if name in here]
-    same = [found for found in same if found.version == pins()[canonicalize_name(found.name)]]
+    same = [here[n] for n, version in PINS.items() if n in here and here[n].version == version]
     needs = [(found.name, Requirement(text)) for found in same for text in found.requires or ()]
 
     loose = [
