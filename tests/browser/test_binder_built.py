@@ -60,6 +60,13 @@ class Ran:
     trees: int
 
 
+def working(program: str) -> str | None:
+    """Return the path of a Python that starts: a version manager has names for some that do not."""
+    path = shutil.which(program)
+    starts = path and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0
+    return path if starts else None
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Build from what is committed alone: the requirements first, then ``postBuild``."""
@@ -69,8 +76,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
         tar.extractall(home, filter="data")
     wanted = home.joinpath("binder", "runtime.txt").read_text("utf-8").strip().replace("-", "")
-    python = shutil.which(wanted) or sys.executable
-    subprocess.run([python, "-m", "venv", bin_folder.parent], check=True)
+    subprocess.run([working(wanted) or sys.executable, "-m", "venv", bin_folder.parent], check=True)
     env = {name: value for name, value in os.environ.items() if name not in OURS}
     env |= {"PATH": f"{bin_folder}{os.pathsep}{env['PATH']}", "HOME": str(home)}
     requirements = home / "binder" / "requirements.txt"
