@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamed import assemble
 
 import nbdurable as nb
 from nbdurable.blocks import Message, TextBlock, ToolCallBlock, Usage
 from nbdurable.errors import ModelError
-from nbdurable.models.base import Assembly, Finish, ModelRequest, ToolSpec
+from nbdurable.models.base import Finish, ModelRequest, ToolSpec
 from nbdurable.models.local import LocalModel
 from nbdurable.models.local_answers import keep_answer
 from nbdurable.models.local_prompt import request_body
@@ -46,15 +47,8 @@ def keep(path: Path, request: ModelRequest, *pieces: str, reason: str | None = "
     keep_answer(path, request_body(request), chunks, answered_by="small", fingerprint="engine 1")
 
 
-async def _assemble(model: LocalModel, request: ModelRequest) -> Assembly:
-    assembly = Assembly()
-    async for delta in model.stream(request):
-        assembly.add(delta)
-    return assembly
-
-
 def text_of(model: LocalModel, request: ModelRequest) -> str:
-    (block,) = asyncio.run(_assemble(model, request)).blocks()
+    (block,) = asyncio.run(assemble(model, request)).blocks()
     assert isinstance(block, TextBlock)
     return block.text
 
@@ -63,7 +57,7 @@ def test_a_request_gets_the_answer_that_was_recorded_for_it(answers: Path) -> No
     keep(answers, asking("Hello?"), " Good", " day,\n\n  friend. ")
     keep(answers, asking("Bye?"), "So long.", reason="length")
 
-    assembly = asyncio.run(_assemble(LocalModel(), asking("Hello?")))
+    assembly = asyncio.run(assemble(LocalModel(), asking("Hello?")))
 
     assert assembly.blocks() == (TextBlock(" Good day,\n\n  friend. "),)
     assert assembly.finish == Finish(
@@ -99,7 +93,7 @@ def test_a_recorded_call_is_a_call_again(answers: Path) -> None:
     request = asking("Add 1.", ADD, tool_choice="required")
     keep(answers, request, '{"name": "add", ', '"arguments": {"a": 1}}')
 
-    assembly = asyncio.run(_assemble(LocalModel(), request))
+    assembly = asyncio.run(assemble(LocalModel(), request))
 
     (call,) = assembly.blocks()
     assert isinstance(call, ToolCallBlock)
