@@ -89,6 +89,24 @@ def test_a_script_is_executable_and_parses(name: str) -> None:
     assert os.access(script, os.X_OK)
 
 
+@pytest.mark.parametrize(("failing", "code"), [("nbdurable", 0), ("python", 1), ("jupyter", 1)])
+def test_only_missing_weights_do_not_end_the_build(tmp_path: Path, failing: str, code: int) -> None:
+    for name in ("python", "nbdurable", "jupyter"):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\nexit {int(name == failing)}\n", "utf-8")
+        program.chmod(0o755)
+
+    built = subprocess.run(
+        [BINDER / "postBuild"],
+        env={"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert built.returncode == code
+    assert ("weights were not fetched" in built.stdout) is (failing == "nbdurable")
+
+
 def test_what_start_starts_finds_the_recorded_answers(tmp_path: Path) -> None:
     program = "import os; print(os.environ['NBDURABLE_ANSWERS'])"
 

@@ -17,7 +17,7 @@ from nbdurable.models.local import LocalModel
 from nbdurable.models.local_answers import keep_answer
 from nbdurable.models.local_prompt import request_body
 
-pytestmark = pytest.mark.filterwarnings("ignore:weights of the local model are not at")
+pytestmark = pytest.mark.filterwarnings("ignore:no weights of model 'local'")
 
 ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 
@@ -117,16 +117,17 @@ def test_a_request_without_a_recorded_answer_fails_and_keeps_the_input(answers: 
     chat.close()
 
 
-@pytest.mark.filterwarnings("always:weights of the local model are not at")
-def test_it_is_said_once_that_answers_are_recorded_ones(answers: Path) -> None:
+@pytest.mark.filterwarnings("always:no weights of model 'local'")
+def test_the_caller_is_told_once_that_answers_are_recorded_ones(answers: Path) -> None:
     keep(answers, asking("Hello?"), "Good day.")
-    model = LocalModel()
+    chat = nb.open("talk", store=":memory:", model=LocalModel())
 
-    with pytest.warns(UserWarning, match="not at .* run: nbdurable local fetch$") as said:
-        model.check()
-        text_of(model, asking("Hello?"))
+    with pytest.warns(UserWarning, match=r"repeats recorded .*; run: nbdurable local fetch$") as e:
+        chat.run("Hello?", show=None)
+        chat.rerun(show=None)
 
-    assert len(said) == 1
+    assert [warning.filename for warning in e] == [__file__]
+    chat.close()
 
 
 # B7

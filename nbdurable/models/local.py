@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import importlib.metadata
 import secrets
+import sys
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
@@ -101,8 +102,8 @@ class LocalModel:
                 self._answers = RecordedAnswers(path)
         self._warn_once(
             f"answers {path}",
-            f"weights of the local model are not at {str(weights)!r}: each question gets the "
-            "answer that was recorded for it, others get none; run: nbdurable local fetch",
+            "no weights of model 'local' are here: it repeats recorded answers, and has none to "
+            "new questions; run: nbdurable local fetch",
         )
         return self._answers
 
@@ -137,7 +138,7 @@ class LocalModel:
     def _warn_once(self, about: str, text: str) -> None:
         if about not in self._warned:
             self._warned.add(about)
-            warnings.warn(text, stacklevel=4)
+            warnings.warn(text, stacklevel=_level_outside())
 
     def describe(self, request: ModelRequest) -> dict[str, Json]:
         """Return the body that is handed to the engine, unrecorded parameters as ``***``."""
@@ -166,6 +167,14 @@ def _read_text(message: Message) -> str:
         block.name + block.raw for block in message.blocks if isinstance(block, ToolCallBlock)
     )
     return message.text + "".join(called)
+
+
+def _level_outside() -> int:
+    """Return the stack level of the nearest code that is not ours, for a warning of the caller."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("nbdurable."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def fingerprint() -> str:
