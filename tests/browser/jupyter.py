@@ -36,6 +36,8 @@ SERVER_OPTIONS = (
 ).split()
 NEWS = "@jupyterlab/apputils-extension:announcements"
 WAIT_S = 60
+# a new kernel may count to the number that stands in a prompt from the last one
+FORGET = "prompt => { prompt.textContent = '[?]:'; }"
 # what Jupyter's own front ends throw by themselves
 FOREIGN_ERRORS = (
     "reading 'schema'",
@@ -148,8 +150,7 @@ class OpenNotebook:
     def run_and_wait(self, at: int) -> Locator:
         """Run a cell and wait until it has ended; return its outputs."""
         prompt = self.cells.nth(at).locator(".jp-InputPrompt").first
-        # a new kernel may count to the number that stands there from the last one
-        prompt.evaluate("prompt => { prompt.textContent = '[?]:'; }")
+        prompt.evaluate(FORGET)
         output = self.run(at)
         until = time.monotonic() + WAIT_S
         while time.monotonic() < until:
@@ -166,10 +167,11 @@ class OpenNotebook:
         AssertionError
             A cell failed, so that the ones below it never run.
         """
+        last = self.cells.last.locator(".jp-InputPrompt").first
+        last.evaluate(FORGET)
         self.page.locator(".lm-MenuBar-item", has_text=re.compile("^Run$")).click()
         self.page.locator(".lm-Menu-item", has_text=re.compile("^Run All Cells$")).click()
         failed = self.page.locator('[data-mime-type="application/vnd.jupyter.error"]')
-        last = self.cells.last.locator(".jp-InputPrompt").first
         until = time.monotonic() + 4 * WAIT_S
         while not last.inner_text().strip().strip("[]: ").isdigit():
             assert not failed.count(), failed.first.inner_text()

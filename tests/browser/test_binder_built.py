@@ -36,7 +36,7 @@ ROOT = Path(__file__).parent.parent.parent
 QUICKSTART, EXPLORE = "notebooks/01_quickstart.ipynb", "notebooks/02_explore_a_prompt.ipynb"
 LANDING = "notebooks/index.ipynb"
 PROMISED_BYTES, MOST_BYTES = 1_000_000_000, 2_000_000_000  # what a reader of Binder has
-OURS = ("PYTHONPATH", "PYTHONSTARTUP", "NBDURABLE_GGUF", "NBDURABLE_ANSWERS", "VIRTUAL_ENV")
+OURS = ("PYTHONPATH", "PYTHONSTARTUP", "VIRTUAL_ENV", "NBDURABLE_")
 NOWHERE = "http://127.0.0.1:9"  # a proxy that is not there
 
 
@@ -78,10 +78,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         tar.extractall(home, filter="data")
     wanted = home.joinpath("binder", "runtime.txt").read_text("utf-8").strip().replace("-", "")
     subprocess.run([working(wanted) or sys.executable, "-m", "venv", bin_folder.parent], check=True)
-    env = {name: value for name, value in os.environ.items() if name not in OURS}
-    env |= {"PATH": f"{bin_folder}{os.pathsep}{env['PATH']}", "HOME": str(home)}
+    env = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     requirements = home / "binder" / "requirements.txt"
     subprocess.run([bin_folder / "pip", "install", "-q", "-r", requirements], env=env, check=True)
+    env |= {"PATH": f"{bin_folder}{os.pathsep}{env['PATH']}", "HOME": str(home)}
     script = home / "binder" / "postBuild"
     made = subprocess.run([script], cwd=home, env=env, text=True, capture_output=True)
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
