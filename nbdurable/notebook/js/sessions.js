@@ -6,7 +6,7 @@ import { Link } from "./link.js";
 
 /**
  * @typedef {{ id: string, title: string, entries: number, branches: number, models: string, cost: number, at: number, parent: string | null, found: string | null }} SessionRow
- * @typedef {{ total: number, found: number, first: number, rows: SessionRow[] }} SessionWindow
+ * @typedef {{ total: number, found: number, first: number, rows: SessionRow[], forks?: boolean }} SessionWindow
  * @typedef {{ key: string, name: string, isNumber?: boolean, of: (row: SessionRow) => string }} SessionColumn
  */
 
@@ -99,6 +99,8 @@ export class SessionsView {
     if (body.first === 0) this.rows.clear();
     this.total = body.total;
     this.found = body.found;
+    this.root.classList.toggle("nbd-sess-flat", body.forks === false);
+    setAttr(this.grid, "aria-colcount", SESSION_COLUMNS.length - (body.forks === false ? 1 : 0));
     body.rows.forEach((row, at) => this.rows.set(body.first + at, row));
     this.wanted.delete(body.first);
     this.at = Math.max(0, Math.min(this.at, this.found - 1));
