@@ -113,15 +113,28 @@ def test_characters_are_told_at_once_and_formatted_some_times_a_second() -> None
 # B29
 def test_a_long_open_paragraph_is_formatted_less_often() -> None:
     told = Told()
-    told.say(update("word " * 60_000))
+    told.say(update("word " * 3_600))
 
-    told.now += 1.0
-    waits = told.say(update("more"))
-    told.now += 10.0
-    (_, late) = told.say(update("still more"))
+    told.now += FORMAT_EVERY_S + 0.01
+    soon = told.say(update("more"))
+    told.now += 0.3
+    late = told.say(update("still more"))
 
-    assert [op["op"] for op in waits] == ["text"]
-    assert late["op"] == "md"
+    assert [op["op"] for op in soon] == ["text"]
+    assert [op["op"] for op in late] == ["text", "md"]
+
+
+# B29
+def test_a_line_that_is_very_long_is_formatted_when_it_ends() -> None:
+    told = Told()
+    told.say(update("word " * 6_000))
+
+    told.now += 60.0
+    (only,) = told.say(update("more"))
+    (_, md) = told.say(update(".\n\nNext."))
+
+    assert only["op"] == "text"
+    assert [node[2][-1][-5:] for node in md["nodes"]] == ["more.", "Next."]
 
 
 # B29
@@ -138,3 +151,16 @@ def test_the_end_of_a_message_is_formatted_before_the_next_step_begins() -> None
     assert [op["op"] for op in ops] == ["text", "md", "live"]
     assert ops[1]["nodes"] == [["p", {"dir": "auto"}, ["one ", ["em", {}, ["two"]]]]]
     assert (ops[2]["text"], told.following.row["blocks"]) == ("", [])
+
+
+# B29
+def test_a_word_does_not_stick_to_the_one_before_it() -> None:
+    told = Told()
+
+    told.say(update("one "))
+    apart = told.following.row["tail"]
+    told.now += 1
+    told.say(update("two\n\n```\nx = 1\n"))
+
+    assert apart == " "
+    assert told.following.row["tail"] == ""  # code keeps its blanks itself

@@ -191,7 +191,7 @@ def _live(state: Body, kind: str, fields: Body) -> None:
         rows[run]["tail"] += fields["text"]
     elif kind == "md":
         rows[run]["blocks"][fields["from"] :] = fields["nodes"]
-        rows[run]["tail"] = ""
+        rows[run]["tail"] = fields["tail"]
     elif run in rows:
         rows[run].update(fields)
         if "text" in fields:

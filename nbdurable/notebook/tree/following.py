@@ -22,7 +22,8 @@ from nbdurable.run import Run
 Op = dict[str, Any]
 NOTE_CHARS = 300
 FORMAT_EVERY_S = 0.1
-FORMAT_CHARS_PER_S = 60_000  # read again: a long paragraph is formatted less often
+FORMAT_CHARS_PER_S = 60_000  # read again: a long paragraph is formatted less often,
+FORMAT_MOST_CHARS = 20_000  # and one that is longer when its line ends
 
 
 class Following:
@@ -98,7 +99,9 @@ class Following:
 
     def is_due(self) -> bool:
         """Whether what came should be formatted now."""
-        return bool(self.row["tail"]) and self._now() >= self._format_at
+        tail = self.row["tail"]
+        is_long = self._growing.open_chars > FORMAT_MOST_CHARS and "\n" not in tail
+        return bool(tail.strip()) and not is_long and self._now() >= self._format_at
 
     def format(self) -> tuple[int, Nodes]:
         """Read what came, without changing the row; it is put there by `formatted`."""
@@ -108,8 +111,12 @@ class Following:
 
     def formatted(self, start: int, nodes: Nodes) -> Op:
         """Put formatted text in the place of what stood there from the node `start` on."""
-        self.row.update(blocks=self._growing.nodes, tail="")
-        return {"op": "md", "run": self.run.run_id, "from": start, "nodes": nodes}
+        blocks = self._growing.nodes
+        # blanks at the end are no part of a block; the next word is not to stick to the last
+        is_apart = self.row["text"][-1:].isspace() and bool(blocks) and blocks[-1][0] != "pre"
+        self.row.update(blocks=blocks, tail=" " if is_apart else "")
+        told = {"from": start, "nodes": nodes, "tail": self.row["tail"]}
+        return {"op": "md", "run": self.run.run_id, **told}
 
     def _other(self, event: Event, n_of: Callable[[str | None], int]) -> Iterator[Op]:
         match event.type:

@@ -300,7 +300,7 @@ const CHANGES = {
     if (!row) return;
     if (op.from > row.blocks.length) { changed.lost = true; return; }
     row.blocks = [...row.blocks.slice(0, op.from), ...op.nodes];
-    row.tail = "";
+    row.tail = op.tail ?? "";
     changed.runs.add(op.run);
   },
   end(store, op, changed) {
