@@ -42,6 +42,11 @@ export function timeOf(ms, now = new Date()) {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`;
 }
 
+/** A store's name without its folder; the address of a server is one name. @param {string} store */
+export function fileOf(store) {
+  return store.includes("://") ? store : store.replace(/^.*[/\\](?=.)/, "");
+}
+
 let sessionViews = 0;
 
 export class SessionsView {
@@ -86,7 +91,7 @@ export class SessionsView {
 
   /** Take the whole state. @param {SessionWindow & { store: string, open: string | null }} body */
   load(body) {
-    setText(this.title, body.store);
+    setText(this.title, fileOf(body.store));
     this.title.title = body.store;
     this.open = body.open;
     if (this.asked.query || this.asked.sort !== "at" || !this.asked.down) this.ask();
