@@ -29,6 +29,7 @@ export class Link {
     /** @type {Map<string, string[]>} */
     this.pieces = new Map();
     this.isResyncing = false;
+    this.heardAt = performance.now();
     /** @type {any[]} */
     this.timers = [];
     this.receive = this.receive.bind(this);
@@ -85,6 +86,7 @@ export class Link {
 
   /** @param {any} message */
   receive(message) {
+    this.heardAt = performance.now();
     if (message.type === "piece") message = this.whole(message);
     if (!message) return;
     if (message.type === "snapshot") {
