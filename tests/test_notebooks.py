@@ -200,7 +200,7 @@ def test_a_plot_is_shown_as_a_picture(executed: Executed) -> None:
 def test_a_recorded_notebook_whose_words_were_changed_is_a_miss(executed: Executed) -> None:
     told = shown_by(cell_of(executed(TOOLS), "changed"))
 
-    assert told.startswith("'no recorded run answers this run")
+    assert "no recorded run answers this run at #" in told
 
 
 def test_an_import_is_told_and_adds_nothing_when_it_is_repeated(executed: Executed) -> None:
