@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,18 +65,31 @@ def answer(body: dict[str, Any]) -> list[Action]:
     return steps.text(f"An answer to {words[:60]!r}.")
 
 
-def execute(cells: tuple[str, ...], server: FakeOpenAI, folder: Path) -> list[Any]:
-    """Run a notebook of these cells in a new kernel; return what each cell displayed."""
+@contextmanager
+def kernel(folder: Path) -> Iterator[NotebookClient]:
+    """Give a client of a new kernel."""
+    place = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(new_notebook(), timeout=90, resources=place)
+    with client.setup_kernel():
+        yield client
+
+
+def execute(client: NotebookClient, cells: tuple[str, ...], server: FakeOpenAI) -> list[Any]:
+    """Run a notebook of these cells; return what each cell displayed."""
     source = [f"BASE = {server.base_url!r}", *cells, "chat.close(); child.close()"]
-    notebook = new_notebook(cells=[new_code_cell(text) for text in source])
-    client = NotebookClient(notebook, timeout=90, resources={"metadata": {"path": str(folder)}})
-    client.execute()
-    return [[comparable(output) for output in cell.outputs] for cell in notebook.cells]
+    client.nb = new_notebook(cells=[new_code_cell(text) for text in source])
+    for number, cell in enumerate(client.nb.cells):
+        client.execute_cell(cell, number)
+    return [[comparable(output) for output in cell.outputs] for cell in client.nb.cells]
 
 
 def comparable(output: nbformat.NotebookNode) -> Any:
     kept = {k: v for k, v in output.items() if k not in ("execution_count", "transient")}
     return nbformat.from_dict(kept)
+
+
+def words_of(request: Any) -> str:
+    return str(request.body["messages"][-1]["content"])
 
 
 def rows(folder: Path) -> dict[str, int]:
@@ -104,15 +119,16 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("talk")
     edited = list(CELLS)
     edited[EDITED] = edited[EDITED].replace("a replacement", "an apologetic")
-    passes = {"first": CELLS, "again": CELLS, "edited": tuple(edited), "restored": CELLS}
+    kernels = [{"first": CELLS}, {"again": CELLS, "edited": tuple(edited), "restored": CELLS}]
     shown, requests, counts = {}, {}, {}
     with FakeOpenAI(answer) as server:
-        for name, cells in passes.items():
-            asked = len(server.requests)
-            shown[name] = execute(cells, server, folder)
-            sent = [request.body["messages"][-1]["content"] for request in server.requests[asked:]]
-            requests[name] = [*map(str, sent)]
-            counts[name] = rows(folder)
+        for passes in kernels:
+            with kernel(folder) as client:
+                for name, cells in passes.items():
+                    asked = len(server.requests)
+                    shown[name] = execute(client, cells, server)
+                    requests[name] = [*map(words_of, server.requests[asked:])]
+                    counts[name] = rows(folder)
     return Story(shown["first"], shown["again"], requests, counts)
 
 
