@@ -350,7 +350,7 @@ class Feed:
             "cost_usd": self.columns.cost_usd,
             "tools": [tool.name for tool in settings.tools],
             "is_closed": is_closed,
-            "replay": session.replay is not None,
+            "replay": session.replay is not None and session.replay.is_only,
         }
         fresh = {name: value for name, value in now.items() if self.head.get(name, ...) != value}
         if fresh:
