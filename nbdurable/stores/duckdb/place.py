@@ -81,6 +81,11 @@ def check_place(path: str, *, read_only: bool = False) -> None:
             f"store {path!r} has a backslash in its path, which DuckDB takes for a folder; "
             "choose another path"
         )
+    if "?" in path:
+        raise StoreError(
+            f"store {path!r} has a question mark in its path, from where on DuckDB takes it for "
+            "the query of a URL and keeps its log elsewhere; choose another path"
+        )
     if len(os.fsencode(os.path.basename(path))) > _MOST_NAME_BYTES:
         raise StoreError(
             f"store {shown(path)} has a name of more than {_MOST_NAME_BYTES} bytes, which leaves "
