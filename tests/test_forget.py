@@ -13,7 +13,6 @@ from forgetting import all_but, fill, holding
 from sharing import child
 
 import nbdurable as nb
-from nbdurable.cli import main
 from nbdurable.errors import SessionNotFound, StoreError
 from nbdurable.models.scripted import ScriptedModel
 from nbdurable.stored import SpoolDraft
@@ -349,80 +348,3 @@ def test_a_file_that_is_replaced_while_it_is_attached_is_attached_again(
     store.close()
 
     assert swapped and check(path).is_sound
-
-
-# -- the command -----------------------------------------------------------------------------------
-
-
-class TestCommand:
-    def test_it_tells_what_is_gone_and_what_still_holds_it(
-        self, path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert main(["export", "secret", str(path.parent / "t.jsonl"), "--store", str(path)]) == 0
-
-        assert main(["forget", "secret", "--store", str(path), "--dry-run"]) == 0
-        assert main(["forget", "secret", "--store", str(path)]) == 0
-
-        lines = capsys.readouterr().out.splitlines()[1:]
-        assert "session 'secret' would be forgotten in" in lines[0]
-        [done] = [line for line in lines if line.startswith("session 'secret' is forgotten in")]
-        assert "1 file or image" in done and "4 runs" in done
-        assert f"its text is still in {path.parent}/t.jsonl" in lines
-        assert lines[-1].startswith("not looked at: copies made elsewhere")
-
-    def test_an_unknown_session_names_near_ones(
-        self, path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert main(["forget", "sekret", "--store", str(path)]) == 1
-
-        error = capsys.readouterr().err
-        assert error.startswith("nbdurable: session 'sekret' is not in store")
-        assert "did you mean 'secret'" in error
-
-    def test_it_asks_for_a_session(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit, match="2"):
-            main(["forget"])
-
-        assert "usage: nbdurable forget" in capsys.readouterr().err
-
-
-# -- recordings ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def recording(path: Path) -> Path:
-    with nb.connect(path) as library:
-        return library.export(path.parent.parent / "all.jsonl")
-
-
-# B37
-def test_a_recording_is_rewritten_without_the_session(recording: Path) -> None:
-    from nbdurable.stores.jsonl import RecordingStore
-
-    expected = all_but(RecordingStore(recording), "secret")
-
-    would = forget(recording, "secret", dry_run=True)
-    told = forget(recording, "secret")
-
-    assert holding([recording]) == []
-    assert contents(RecordingStore(recording)) == expected
-    assert would.removed == told.removed
-    assert (told.removed["blobs"], told.shared_blobs) == (1, 1)
-    assert [file.name for file in recording.parent.iterdir() if file.name.startswith(".")] == []
-
-
-def test_a_damaged_recording_is_left_as_it_is(recording: Path) -> None:
-    recording.write_bytes(recording.read_bytes()[:-500])
-    before = recording.read_bytes()
-
-    with pytest.raises(StoreError, match=r"is no store: line \d+ of"):
-        forget(recording, "secret")
-    with pytest.raises(StoreError, match=r"is no store"):
-        forget(recording, "other")
-
-    assert recording.read_bytes() == before
-
-
-def test_an_unknown_session_of_a_recording_is_refused(recording: Path) -> None:
-    with pytest.raises(SessionNotFound, match=r"is not in recording .* \(3 sessions\); nothing"):
-        forget(recording, "other")

@@ -241,8 +241,15 @@ def _check(fresh: str, path: str) -> None:
 def _end_log(cursor: duckdb.DuckDBPyConnection, path: str) -> None:
     """Bring all of the log into the file: it would be taken for that of the new one."""
     cursor.execute(f"checkpoint {ALIAS}")
-    with contextlib.suppress(FileNotFoundError):
+    try:
         os.unlink(path + SUFFIXES[2])  # what a kill left, of which nothing is needed any more
+    except FileNotFoundError:
+        pass
+    except OSError as exc:
+        raise StoreError(
+            f"file {path + SUFFIXES[2]!r} cannot be removed ({exc.strerror}); change its "
+            "permissions and try again (nothing was changed)"
+        ) from exc
 
 
 def _rows(
