@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import random
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -39,6 +41,22 @@ def fill(store: Store | Path) -> None:
         after.label(after.run("More?", show=None), "good")
         secret.sample(2, "Which one is the violet submarine?", name="violet").wait()
         before.sample(2, "Anything?", name="any").wait()
+
+
+@functools.cache
+def _filled() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "chats.duckdb")
+        fill(path)
+        return path.read_bytes()
+
+
+def new_store(folder: Path) -> Path:
+    """Make a folder with nothing but such a store in it; return the store's path."""
+    folder.mkdir()
+    path = folder / "chats.duckdb"
+    path.write_bytes(_filled())
+    return path
 
 
 def holding(files: Iterable[Path]) -> list[str]:

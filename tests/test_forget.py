@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from damage import by_hand, tear
-from forgetting import all_but, fill, holding
+from forgetting import all_but, holding, new_store
 from sharing import child
 
 import nbdurable as nb
@@ -23,18 +23,9 @@ from nbdurable.stores.duckdb.repair import RepairNotice
 from nbdurable.stores.forgetting import forget
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("filled") / "chats.duckdb"
-    fill(path)
-    return path
-
-
 @pytest.fixture
-def path(filled: Path, tmp_path: Path) -> Path:
-    folder = tmp_path / "files"  # nothing but the store's own
-    folder.mkdir()
-    return Path(shutil.copy(filled, folder / "chats.duckdb"))
+def path(tmp_path: Path) -> Path:
+    return new_store(tmp_path / "files")
 
 
 @pytest.fixture
@@ -259,8 +250,8 @@ def test_rot_elsewhere_in_the_store_is_named_and_nothing_is_changed(path: Path) 
 
 
 # B63
-def test_a_full_disk_leaves_the_store_as_it_was(filled: Path, small_disk: Path) -> None:
-    path = Path(shutil.copy(filled, small_disk / "chats.duckdb"))
+def test_a_full_disk_leaves_the_store_as_it_was(path: Path, small_disk: Path) -> None:
+    path = Path(shutil.copy(path, small_disk / "chats.duckdb"))
     (small_disk / "ballast").write_bytes(bytes(11_800_000 - path.stat().st_size))
     before = path.read_bytes()
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
-from forgetting import SECRETS, all_but, fill, holding
+from forgetting import SECRETS, all_but, fill, holding, new_store
 from postgres_server import Server
 
 import nbdurable as nb
@@ -20,18 +19,9 @@ from nbdurable.stores.jsonl import RecordingStore
 from nbdurable.stores.postgres import PostgresStore
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("filled") / "chats.duckdb"
-    fill(path)
-    return path
-
-
 @pytest.fixture
-def path(filled: Path, tmp_path: Path) -> Path:
-    folder = tmp_path / "files"
-    folder.mkdir()
-    return Path(shutil.copy(filled, folder / "chats.duckdb"))
+def path(tmp_path: Path) -> Path:
+    return new_store(tmp_path / "files")
 
 
 # -- the command -----------------------------------------------------------------------------------
