@@ -32,9 +32,11 @@ from nbdurable.stored import (
     StoredEntry,
 )
 from nbdurable.stores.beside import with_run
-from nbdurable.stores.duckdb.spool import Spool
+from nbdurable.stores.duckdb.spool import Spool, check_in_flight
+from nbdurable.stores.forgetting import Forgotten
 from nbdurable.stores.postgres import schema
 from nbdurable.stores.postgres.address import read_address
+from nbdurable.stores.postgres.forgetting import forget_in_database
 from nbdurable.stores.postgres.line import Line, Transaction
 from nbdurable.stores.postgres.listening import TELL, Listener
 from nbdurable.stores.postgres.plans import Plans
@@ -233,6 +235,18 @@ class PostgresStore:
         self._held()
         return self._workers.run(
             lambda line: line.snapshot(lambda connection: work(PostgresQuestion(connection)))
+        )
+
+    # -- removal -------------------------------------------------------------------------------
+
+    def forget(self, session_id: str, *, dry_run: bool = False) -> Forgotten:
+        """Remove a session for good; see `nbdurable.stores.forgetting`, not of the protocol."""
+        self._held()
+        if not dry_run:
+            self.recover()  # what a dead process left of the session goes with it
+        check_in_flight(self._spool.owners(), session_id)
+        return self._workers.run(
+            lambda line: forget_in_database(line, self._name, session_id, dry_run=dry_run)
         )
 
     # -- answers in flight ---------------------------------------------------------------------
