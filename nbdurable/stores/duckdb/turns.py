@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -41,10 +42,13 @@ class Turns:
         self._path = folder / self.NAME
         self._lock = _Flock(self._path)
 
-    def enter(self, deadline: float) -> bool:
-        """Wait for the turn until a time of the monotonic clock; whether it came."""
+    def enter(self, deadline: float, on_wait: Callable[[], None] | None = None) -> bool:
+        """Wait for the turn until a time of the monotonic clock; whether it came.
+
+        `on_wait` is called when it is another's, where the system wakes who waits.
+        """
         try:
-            return self._lock.take(deadline)
+            return self._lock.take(deadline, on_wait)
         except OSError:
             return False  # a full disk, or the folder was removed: go without
 
@@ -68,7 +72,7 @@ if sys.platform == "win32":
         def __init__(self, path: Path) -> None:
             self._lock = new_lock(path)
 
-        def take(self, deadline: float) -> bool:
+        def take(self, deadline: float, on_wait: Callable[[], None] | None = None) -> bool:
             """Wait for the lock; whether it came."""
             if self._lock.is_locked:
                 return True
@@ -94,12 +98,15 @@ else:
             self._descriptor = -1
             _locks.add(self)
 
-        def take(self, deadline: float) -> bool:
+        def take(self, deadline: float, on_wait: Callable[[], None] | None = None) -> bool:
             """Wait for the lock; whether it came."""
             while self._descriptor < 0:
                 descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
-                if not _is_free(descriptor) and not _Wait(descriptor).came(deadline):
-                    return False
+                if not _is_free(descriptor):
+                    if on_wait is not None:
+                        on_wait()
+                    if not _Wait(descriptor).came(deadline):
+                        return False
                 self._descriptor = descriptor
                 if os.fstat(descriptor).st_nlink == 0:
                     self.free()  # the last process took it away; the next one made another
