@@ -109,8 +109,8 @@ class Errand:
 
     def is_done(self) -> bool:
         """Whether it was answered; then `results` are there."""
-        if not self._is_posted:
-            return False
+        if self.results or not self._is_posted:
+            return bool(self.results)
         try:
             answer = json.loads(self._answered.read_bytes())
             if answer["token"] != self._token:

@@ -253,7 +253,7 @@ class Lease:
         deadline = time.monotonic() + timeout_s
         try:
             if self._turns is not None:  # else DuckDB's lock decides, and names the holder
-                self._turns.enter(deadline, errand.post if errand else None)
+                self._turns.enter(deadline, errand)
             if errand is not None and errand.is_done():
                 raise DoneElsewhere
             self._attach_by(deadline)
