@@ -73,22 +73,50 @@ def clock() -> FrozenClock:
 ON_POSTGRES = frozenset("test_position test_seeing_others test_frames test_library".split())
 
 
+# Files that trace the core, beside every test that the memory store passes.
+TRACED = frozenset(
+    f"test_{name}"
+    for name in (
+        "answers blocks budget cancel cancel_hooks codec compact compact_above compaction_plan "
+        "entries errors frozen growing handle_ends hooks ids inputs media models_base "
+        "models_sound opening opening_refused origin params paths publisher replay_recording "
+        "run_beside run_failures run_limits run_odd_errors run_order run_view schemas score "
+        "session_effects session_hooks session_tools stores_memory stores_open tools tree views "
+        "views_paths waiting wire "
+    ).split()
+)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave PostgreSQL out where it would tell nothing new."""
-    if os.environ.get("NBDURABLE_TEST_POSTGRES") == "all":
-        return
+    """Leave out, and leave untraced, what would tell nothing new."""
+    on_all = os.environ.get("NBDURABLE_TEST_POSTGRES") == "all"
     left_out = [
         item
         for item in items
-        if "store" in getattr(item, "fixturenames", ())
-        and (call := getattr(item, "callspec", None)) is not None
-        and call.params.get("store") == "postgres"
-        and item.path.stem not in ON_POSTGRES
+        if not on_all and _store_of(item) == "postgres" and item.path.stem not in ON_POSTGRES
     ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         dropped = set(map(id, left_out))
         items[:] = [item for item in items if id(item) not in dropped]
+    for item in items:
+        if _store_of(item) != "memory" and item.path.stem not in TRACED:
+            item.add_marker("no_cover")  # tracing doubles the time of what it looks into
+    items.sort(key=_is_short)
+
+
+def _is_short(item: pytest.Item) -> bool:
+    """Whether a test's file may come late: long ones at the end would leave a worker idle."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return (
+        not marks & {"browser", "kernel", "local_model", "node"} and "crash" not in item.path.parts
+    )
+
+
+def _store_of(item: pytest.Item) -> object:
+    """Return which of the stores a test is run with, or None."""
+    call = getattr(item, "callspec", None)
+    return call.params.get("store") if call is not None else None
 
 
 @pytest.fixture(params=["memory", "duckdb", pytest.param("postgres", marks=pytest.mark.postgres)])

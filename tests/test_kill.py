@@ -221,7 +221,7 @@ def test_kills_at_random_moments_lose_nothing_that_was_told(tmp_path: Path) -> N
     chance = random.Random(24)
     ids: list[str] = []
 
-    for _ in range(20):
+    for _ in range(8):
         with child(path) as process:
             assert process.stdout is not None
             lines = [process.stdout.readline() for _ in range(chance.randint(1, 120))]
