@@ -151,6 +151,7 @@ screenshots: $(VENV)/test.stamp
 recordings: $(VENV)/test.stamp
 	$(fetch_weights)
 	@$(PY) tests/record_notebooks.py
+	@$(PY) tests/record_answers.py
 
 clean:
 	@rm -rf $(VENV) build dist tests/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

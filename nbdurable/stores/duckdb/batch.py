@@ -122,8 +122,7 @@ class Inserter:
             return
         appender = self._cursor.appender(table)
         try:
-            for row in rows:
-                appender.append_row(*row)
+            appender.append_rows(rows)
             appender.flush()
         finally:
             appender.clear()  # DuckDB warns of rows that a failure left in it

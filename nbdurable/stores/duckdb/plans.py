@@ -241,7 +241,7 @@ def _completed(entry: StoredEntry, seq: int, n: int, depth: int, moves_leaf: boo
         seconds=_real(entry.seconds),
         ttft_s=_real(entry.ttft_s),
     )
-    return row._replace(digest=digest_of(row))
+    return StoredEntry._make((*row[:-1], digest_of(row)))
 
 
 def _real(number: float | None) -> float | None:

@@ -14,13 +14,13 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from nbdurable.errors import StoreError
+from nbdurable.errors import StoreError, shown
 from nbdurable.stored import RunEnd, SpoolDraft, StoredEntry
 from nbdurable.stores.duckdb.turns import Turns, new_lock
 
@@ -75,6 +75,17 @@ class Spool:
             self._dead |= {name for name in gone if (self.folder / name).exists()}
             names -= gone
         return bool(names)
+
+    def owners(self) -> dict[int, Path]:
+        """Return the spools of the other processes that have the store open, by process id."""
+        if not self.others(afresh=True):
+            return {}
+        locks = {path for path in self.folder.glob("*.lock") if path.name not in self._dead}
+        return {
+            int(path.name.partition("-")[0]): path.with_suffix(".jsonl")
+            for path in sorted(locks)
+            if path.name != self._own and path.name.partition("-")[0].isdecimal()
+        }
 
     def put(self, draft: SpoolDraft) -> None:
         """Write the newest snapshot of a draft; without a sync.
@@ -198,6 +209,31 @@ class Spool:
                 f"spool {str(self._path)!r} cannot be written ({exc.strerror or exc}); "
                 "free space or change permissions (what is stored is safe)"
             ) from exc
+
+
+def check_in_flight(spools: Mapping[int, Path], session_id: str) -> None:
+    """Raise `StoreError` when one of the spools, by process, holds a draft of a session."""
+    pids = [pid for pid, spool in spools.items() if session_id in _drafted_sessions(spool)]
+    if pids:
+        raise StoreError(
+            f"session {shown(session_id)} has an answer on its way in process {pids[0]}; wait for "
+            "it or cancel it there, and try again (nothing was changed)"
+        )
+
+
+def _drafted_sessions(path: Path) -> set[str]:
+    """Return the sessions of all drafts in a spool file, also of those dropped since."""
+    found: set[str] = set()
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError:
+        return found
+    for line in lines:
+        try:
+            found.add(json.loads(line)["entry"]["session_id"])
+        except (ValueError, TypeError, KeyError):
+            continue  # no draft, or torn
+    return found
 
 
 def _lock_path(path: Path) -> Path:

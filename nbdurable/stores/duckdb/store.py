@@ -35,7 +35,7 @@ from nbdurable.stores.duckdb.core import Core, acquire, release
 from nbdurable.stores.duckdb.plans import Plans
 from nbdurable.stores.duckdb.repair import RepairNotice
 from nbdurable.stores.duckdb.writer import Plan, Writer
-from nbdurable.stores.together import NewSession
+from nbdurable.stores.together import NewSession, Outline
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -142,6 +142,10 @@ class DuckDBStore:
 
         done = self._writer().run_all([expect, *map(create, given)])
         return [result if isinstance(result, NbDurableError) else None for result in done[1:]]
+
+    def outlines(self, session_ids: Sequence[str]) -> dict[str, Outline]:
+        """Return the outlines of those of the sessions that are there, in three queries."""
+        return self._held().reader.outlines(list(session_ids))
 
     def load_session(self, session_id: str) -> SessionRecord:
         """Return a session's record."""
