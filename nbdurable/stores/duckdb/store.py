@@ -32,6 +32,7 @@ from nbdurable.stores.beside import with_run
 from nbdurable.stores.duckdb.batch import Batch
 from nbdurable.stores.duckdb.copying import back_up
 from nbdurable.stores.duckdb.core import Core, acquire, release
+from nbdurable.stores.duckdb.errands import Append
 from nbdurable.stores.duckdb.plans import Plans
 from nbdurable.stores.duckdb.repair import RepairNotice
 from nbdurable.stores.duckdb.writer import Plan, Writer
@@ -169,9 +170,7 @@ class DuckDBStore:
         """Store entries, a run's start and end, and more, all or nothing."""
         given = tuple(entries)
         beside = with_run(beside, start, end)
-        stored = self._writer().run(
-            lambda plans, batch: plans.append(batch, session_id, given, beside)
-        )
+        stored = self._writer().run(Append(session_id, given, beside))
         with contextlib.suppress(StoreError):
             # The entries are stored; a draft that stays is passed over by `recover`.
             self._core.spool.drop(entry.id for entry in stored)
