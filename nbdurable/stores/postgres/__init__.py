@@ -4,8 +4,8 @@ Rows are written by plain INSERT under a lock on the session's row (SELECT FOR U
 sequences, and never changed; no session setting, prepared statement or advisory lock is kept, so
 that a pooler may stand in between. Beyond standard SQL are used: arrays as parameters (``any``,
 ``unnest with ordinality``), ``on conflict do nothing``, ``distinct on``, ``string_agg``, ``json``
-and its functions, two functions in PL/pgSQL that tell what is no JSON, and ``explain (format
-json)``, which says what a user's query would read.
+and its functions, two functions in PL/pgSQL that tell what is no JSON, ``explain (format json)``,
+which says what a user's query would read, and, where they work, ``listen`` and ``pg_notify``.
 """
 
 from __future__ import annotations
