@@ -178,8 +178,8 @@ def fits(shown: str, expected: str) -> bool:
 
 # -- shell -----------------------------------------------------------------------------------------
 
-# Those that neither end soon nor leave this machine alone.
-NOT_RUN = frozenset({"demo", "local"})
+# Those that do not end soon, do not leave this machine alone, or tell what is odd about it.
+NOT_RUN = frozenset({"demo", "doctor", "local"})
 
 
 def commands_in(text: str) -> Iterator[list[str]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 _project = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text("utf-8"))
 
@@ -29,3 +31,12 @@ html_theme = "furo"
 html_title = f"nbdurable {release}"
 html_copy_source = False
 html_show_sphinx = False
+
+
+def setup(app: Any) -> None:
+    """Let the numbers of behaviours in docstrings lead to what they stand for."""
+    app.connect("autodoc-process-docstring", _link_behaviours)
+
+
+def _link_behaviours(app: Any, what: str, name: str, of: Any, options: Any, lines: Any) -> None:
+    lines[:] = [re.sub(r"\bB(\d+)\b", r"`B\1 <behaviours.html#b\1>`__", line) for line in lines]
