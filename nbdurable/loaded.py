@@ -169,7 +169,8 @@ class Loaded(Watched):
         for at in known.custom_at:
             path[at] = self.entry(path[at].id)
         if rest:
-            path += [self._decoded.get(node.id) or self._decode(node) for node in rest]
+            with collected_later():
+                path += [self._decoded.get(node.id) or self._decode(node) for node in rest]
             with self._lock:
                 self._paths.keep(count, path)
         return path
