@@ -15,6 +15,7 @@ from nbdurable.errors import EntryError, StoreLocked
 from nbdurable.stored import RunEnd, RunRecord, SessionRecord, StoredEntry
 from nbdurable.stores.conformance import stored
 from nbdurable.stores.duckdb import DuckDBStore, turns
+from nbdurable.stores.duckdb.errands import Append, Errand
 
 # Holds the file, and does meanwhile what it is told to.
 HOLDER = """
@@ -222,7 +223,7 @@ def test_what_a_dead_process_asked_for_is_not_done(
 ) -> None:
     """It may have been killed long ago; its spool says what was in flight."""
     folder = Path(f"{path}.spool")
-    (folder / "1-dead.ask").write_text("{}")
+    Errand(folder / "1-dead", "1-dead 0", [Append("s", (stored(),))]).post()
     os.utime(folder / "1-dead.ask", (0, 0))
     (folder / "1-dead.lock").touch()
 
