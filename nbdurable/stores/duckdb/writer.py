@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from nbdurable.errors import NbDurableError, StoreClosed, StoreError
+from nbdurable.errors import NbDurableError, StoreClosed, StoreError, StoreLocked
 from nbdurable.stores.duckdb import faults, repair
 from nbdurable.stores.duckdb.batch import Batch, Inserter, Query
 from nbdurable.stores.duckdb.errands import Append, DoneElsewhere, Errand, Errands, Request, Stored
@@ -185,13 +185,14 @@ class Writer:
         return ops
 
     def _run(self, ops: Sequence[_Op]) -> None:
-        """Run ops in one transaction; where that fails for certain, each in its own."""
+        """Run ops in one transaction; where one of them may be why that fails, each in its own."""
         failure = self._try(ops)
         if failure is None:
             return
         rest = [op for op in ops if not op.is_done]
+        is_of_all = isinstance(failure.error, StoreLocked) or not failure.is_certain
         for op in rest:
-            if len(rest) == 1 or not failure.is_certain:
+            if is_of_all or len(rest) == 1:
                 op.finish(failure.error)
             else:
                 self._run([op])
