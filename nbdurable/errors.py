@@ -30,6 +30,7 @@ facts. No text holds a payload or a key.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,9 +62,15 @@ __all__ = [
 ]
 
 
+_LOGIN = re.compile(r"(:/{1,2})[^/\s?#]*@")
+
+
 def shown(value: object, limit: int = 80) -> str:
-    """Return ``repr(value)`` cut to `limit` characters, for an error text."""
-    text = repr(value)
+    """Return ``repr(value)`` cut to `limit` characters, for an error text.
+
+    An address may be given where none is taken: what it says of user and password is hidden.
+    """
+    text = _LOGIN.sub(r"\1***@", repr(value))
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

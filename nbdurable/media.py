@@ -161,7 +161,7 @@ def read_path(path: Path) -> bytes:
         raise EntryError(
             f"file {shown(str(path), 200)} cannot be read: {reason.lower()}; "
             f"give the path of a file that exists (this folder is {str(Path.cwd())!r})"
-        ) from exc
+        ) from None  # its text repeats the path, which may be an address with its password
 
 
 def _bytes_block(data: bytes) -> Block:

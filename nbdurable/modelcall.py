@@ -129,7 +129,8 @@ class ModelCall:
             self.assembly.add(delta)
             return
         if isinstance(delta, RetryNotice):
-            self.loop.emit("retry", attempt=delta.attempt, delay_s=delta.delay_s, error=delta.error)
+            said = scrub(delta.error, secrets_of(self.request.params), TEXT_LIMIT)
+            self.loop.emit("retry", attempt=delta.attempt, delay_s=delta.delay_s, error=said)
             return
         self.assembly.add(delta)
         self._is_unspooled = True

@@ -177,7 +177,22 @@ def widths(album: Album) -> None:
             album.take(shown.root, f"tree-{width - 190}")
 
 
-SCENES: tuple[Callable[[Album], None], ...] = (tree, compare, streaming, saved, lists, widths)
+def imported(album: Album) -> None:
+    """What an import did: sessions, what was odd, and how times were read."""
+    load = f"nb.load({str(TESTS / 'data' / 'chatgpt_export.json')!r}, store=':memory:')"
+    with album.book(load) as book:
+        album.take(book.run(1, until=".nbd-note"), "imported")
+
+
+SCENES: tuple[Callable[[Album], None], ...] = (
+    tree,
+    compare,
+    streaming,
+    saved,
+    lists,
+    widths,
+    imported,
+)
 
 
 def main(folder: Path, themes: list[str], scenes: list[str]) -> int:

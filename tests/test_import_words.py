@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nbdurable.formats.report import ImportedSession, ImportReport
+from nbdurable.formats.report import ImportedSession, ImportReport, Oddity
 
 
 def report(*sessions: ImportedSession) -> list[str]:
@@ -34,3 +34,21 @@ def test_what_is_refused_is_told_before_all_that_went_well() -> None:
 
     assert first == "'bad' refused, 0 new entries"
     assert last == "and 11 more sessions"
+
+
+def test_a_page_keeps_sessions_what_is_odd_and_times_apart_and_texts_as_text() -> None:
+    made = ImportReport(
+        path="<b>x</b>",
+        format="chatgpt",
+        store="s",
+        sessions=(ImportedSession(id="a", outcome="added", entries=1, leaves=1),),
+        oddities=(Oddity(text="<script>odd</script>"),),
+        times="in seconds",
+    )
+
+    html = made._repr_html_()
+
+    assert "<li>&#x27;a&#x27; added, 1 new entry</li>" in html
+    assert '<div class="nbd-note"><div>&lt;script&gt;odd&lt;/script&gt;</div></div>' in html
+    assert '<div class="nbd-dim">times: in seconds</div>' in html
+    assert "<b>&lt;b&gt;x" in html

@@ -14,6 +14,7 @@ QUICKSTART = FOLDER / "01_quickstart.ipynb"
 NOWHERE = "http://127.0.0.1:9"  # a proxy that is not there
 OTHERS = [pytest.param(p, marks=pytest.mark.slow) for p in NOTEBOOKS if p != QUICKSTART]
 MOST_BYTES = 100_000
+MISSED = "no answer of model 'local' is recorded"
 
 
 @pytest.fixture
@@ -36,6 +37,7 @@ def test_a_notebook_needs_no_weights(path: Path, tmp_path: Path, nothing_to_reac
     notebook = client_of(path, tmp_path).execute()
 
     assert errors_in(notebook) == []
+    assert [c.source for c in notebook.cells if MISSED in str(c.get("outputs"))] == []
 
 
 def test_the_recorded_answers_are_few_and_can_be_read() -> None:

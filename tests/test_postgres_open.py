@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import traceback
@@ -11,9 +12,12 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from ipywidgets import Widget
 from postgres_server import PASSWORD, Server
+from treeing import Page
 
 import nbdurable as nb
+from nbdurable.cli import main
 from nbdurable.errors import EntryError, StoreError, StoreTooNew
 from nbdurable.models.scripted import ScriptedModel, cut
 from nbdurable.stored import Context, SessionRecord, SpoolDraft
@@ -267,7 +271,10 @@ def test_a_wrong_password_is_told_without_it(postgres: Server) -> None:
 
 # B69
 def test_the_password_reaches_no_place(
-    postgres: Server, url: str, caplog: pytest.LogCaptureFixture
+    postgres: Server,
+    url: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     postgres.sql(
         "grant usage on schema nbd, nbdurable to guarded;"
@@ -283,8 +290,12 @@ def test_the_password_reaches_no_place(
             chat.run("Q", show=None)
             told += [repr(chat), chat.store, str(chat.runs()), repr(chat.image.store)]
             path = chat.export("out.jsonl")
+            with Page(chat) as page:
+                told += [json.dumps(page.settled()), json.dumps(Widget.get_manager_state())]
         with nb.connect(address) as library:
             told += [repr(library), library._repr_html_()]
+        for arguments in (["ls", address], ["show", address, "none"], ["check", address]):
+            main(arguments)
         store = open_store(address)
         postgres.kill_backends(url)
         with pytest.raises(StoreError) as refused:
@@ -292,7 +303,7 @@ def test_the_password_reaches_no_place(
         told.append("".join(traceback.format_exception(refused.value)))
         release_store(store)
     told += [str(warning.message) for warning in caught]
-    told += [caplog.text, path.read_text()]
+    told += [caplog.text, path.read_text(), *capsys.readouterr()]
     with psycopg.connect(url) as connection:
         for table in ("meta", "sessions", "entries", "runs", "contexts"):
             told.append(str(connection.execute(f"select * from nbd.{table}").fetchall()))  # type: ignore[call-overload]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ from treeing import Page
 import nbdurable as nb
 from nbdurable.blocks import Message, ToolCallBlock
 from nbdurable.cli import main
-from nbdurable.errors import ModelError, RunError
+from nbdurable.errors import ModelError, NbDurableError, RunError
 from nbdurable.formats import EXPORTS
 from nbdurable.lifecycle import SessionEvent
+from nbdurable.models.base import RetryNotice
 from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.secrets import HIDDEN, scrub, secrets_of, without_secrets
+from nbdurable.stores.duckdb import DuckDBStore
 
 MARK = "".join(("s3cr", "3t"))  # a traceback that quotes this line does not tell it
 VALUE = f"{MARK}Wx81plain"
@@ -149,7 +152,7 @@ def lived(secret: Secret, folder: Path, events: list[Any]) -> Iterator[tuple[str
         "Well.",
         Failure.of(secret.said),
         ["Half an ", Silent.of(secret.said)],
-        ModelError(f"their own: {secret.said}"),
+        [RetryNotice(1, 0.0, f"again: {secret.said}"), ModelError(f"their own: {secret.said}")],
         "Bye.",
         Failure.of(secret.said),
     )
@@ -206,6 +209,42 @@ def test_a_secret_is_at_no_place_wherever_it_comes_from(
     told = {place: text for place, text in found if HIDDEN in text}
     assert {"a model's error", "a hook's", "log", "runs_df()", "jsonl", "events"} <= set(told)
     assert results == [] or all(HIDDEN in text for text in results)
+
+
+ADDRESS = f"postgresql://me:{MARK}@db.invalid/chats"
+MISTAKES: dict[str, Callable[[nb.Session], object]] = {
+    "load": lambda chat: nb.load(ADDRESS, store=chat.image.store),
+    "export": lambda chat: chat.export(ADDRESS, "jsonl"),
+    "backup": lambda chat: chat.image.store.backup(ADDRESS),  # type: ignore[attr-defined]
+    "a file": lambda chat: nb.file(Path(ADDRESS)),
+    "a store of files": lambda chat: DuckDBStore(ADDRESS),
+    "check": lambda chat: main(["check", ADDRESS]),
+    "repair": lambda chat: main(["repair", ADDRESS]),
+    "backup of": lambda chat: main(["backup", ADDRESS, "copy.duckdb"]),
+    "backup to": lambda chat: main(["backup", "s.duckdb", ADDRESS]),
+    "import": lambda chat: main(["import", ADDRESS, "--store", "s.duckdb"]),
+    "kind": lambda chat: main(["ls", ADDRESS.replace("postgresql", "mysql")]),
+    "one slash": lambda chat: main(["ls", ADDRESS.replace("//", "/")]),
+}
+
+
+# B69
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_an_address_given_where_none_is_taken_is_refused_without_its_password(
+    mistake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with nb.open("s", store="s.duckdb", model=ScriptedModel("x")) as chat:
+        try:
+            code = MISTAKES[mistake](chat)
+        except NbDurableError as exc:
+            told, code = "".join(traceback.format_exception(exc)), 1
+        else:
+            told = ""
+    told += "".join(capsys.readouterr())
+
+    assert code == 1 and told
+    assert MARK not in told
+    assert not [name for name in os.listdir() if "s.duckdb" not in name]
 
 
 # -- what is a secret ------------------------------------------------------------------------------
@@ -281,6 +320,23 @@ def test_errors_in_a_group_and_notes_are_looked_at_too() -> None:
     error.__cause__ = ExceptionGroup("two", [KeyError("a"), noted])
 
     assert without_secrets(error, frozenset({"hunter22"})).__cause__ is None
+
+
+# B69
+def test_whatever_the_package_logs_is_without_the_environment_s_keys(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("A_PROVIDER_API_KEY", VALUE)
+    log = logging.getLogger("nbdurable")
+
+    with caplog.at_level(logging.DEBUG):
+        log.debug("%s of %r", "said", VALUE)
+        log.warning("it failed", exc_info=Failure.of(VALUE))
+        log.warning("it failed", exc_info=ValueError("no key"))
+
+    assert MARK not in caplog.text
+    assert "said of '***'" in caplog.text and "ValueError: no key" in caplog.text
+    assert "inner: ***" in caplog.text and "outer: ***" in caplog.text
 
 
 LONG = [

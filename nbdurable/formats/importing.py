@@ -44,7 +44,7 @@ _BAR_FROM_BYTES = 8 << 20
 # few rows go through its log and are written twice; and as many bytes as fit, with what is made of
 # them, twice over into little memory.
 _PART_ENTRIES = 8_200
-_PART_BYTES = 24 << 20
+_PART_BYTES = 10 << 20
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 _Some = list[Conversation | Damage]

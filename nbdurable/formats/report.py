@@ -133,13 +133,22 @@ class ImportReport:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        heading, *details = map(plain, self._lines())
-        items = "".join(f"<li>{line}</li>" for line in details)
-        listed = f"<ul>{items}</ul>" if items else ""
-        return page(f"<div><b>{heading}</b></div>{listed}")
+        heading = f"<div><b>{_cut(self._heading())}</b></div>"
+        sessions = "".join(f"<li>{_cut(line)}</li>" for line in self._session_lines())
+        odd = "".join(f"<div>{_cut(line)}</div>" for line in self._oddity_lines())
+        parts = (
+            heading,
+            sessions and f"<ul>{sessions}</ul>",
+            odd and f'<div class="nbd-note">{odd}</div>',
+            self.times and f'<div class="nbd-dim">times: {_cut(self.times)}</div>',
+        )
+        return page("".join(filter(None, parts)))
 
     def _lines(self) -> list[str]:
-        return [one_line(line, _LINE_CHARS) for line in (self._heading(), *self._details())]
+        odd = (f"! {line}" for line in self._oddity_lines())
+        times = [f"times: {self.times}"] if self.times else []
+        told = (self._heading(), *self._session_lines(), *odd, *times)
+        return [one_line(line, _LINE_CHARS) for line in told]
 
     def _heading(self) -> str:
         outcomes = Counter(session.outcome for session in self.sessions)
@@ -154,19 +163,24 @@ class ImportReport:
         more = "".join(f", {number:,} {what}" for what, number in others.items() if number)
         return f"{self.path} into {self.store}: {found}; {new}{more}"
 
-    def _details(self) -> list[str]:
+    def _session_lines(self) -> list[str]:
         # What changed nothing is counted in the heading; who is refused is looked for first.
         told = [session for session in self.sessions if session.outcome != "unchanged"]
         told.sort(key=lambda session: session.outcome != "refused")
         lines = [_line(session) for session in told[:_SHOWN]]
         if len(told) > _SHOWN:
             lines.append(f"and {count(len(told) - _SHOWN, 'more session')}")
-        lines += [f"! {oddity}" for oddity in self.oddities[:_SHOWN]]
-        if len(self.oddities) > _SHOWN:
-            lines.append(f"! and {len(self.oddities) - _SHOWN:,} more")
-        if self.times:
-            lines.append(f"times: {self.times}")
         return lines
+
+    def _oddity_lines(self) -> list[str]:
+        lines = [str(oddity) for oddity in self.oddities[:_SHOWN]]
+        if len(self.oddities) > _SHOWN:
+            lines.append(f"and {len(self.oddities) - _SHOWN:,} more")
+        return lines
+
+
+def _cut(line: str) -> str:
+    return plain(one_line(line, _LINE_CHARS))
 
 
 def _line(session: ImportedSession) -> str:

@@ -38,6 +38,7 @@ NEWS = "@jupyterlab/apputils-extension:announcements"
 WAIT_S = 60
 # a new kernel may count to the number that stands in a prompt from the last one
 FORGET = "prompt => { prompt.textContent = '[?]:'; }"
+IDLE_POLLS = 15  # so many in a row, with no cell waiting: a failed cell has ended the others
 # what Jupyter's own front ends throw by themselves
 FOREIGN_ERRORS = (
     "reading 'schema'",
@@ -171,13 +172,17 @@ class OpenNotebook:
         last.evaluate(FORGET)
         self.page.locator(".lm-MenuBar-item", has_text=re.compile("^Run$")).click()
         self.page.locator(".lm-Menu-item", has_text=re.compile("^Run All Cells$")).click()
-        failed = self.page.locator('[data-mime-type="application/vnd.jupyter.error"]')
-        until = time.monotonic() + 4 * WAIT_S
+        until, quiet = time.monotonic() + 4 * WAIT_S, 0
         while not last.inner_text().strip().strip("[]: ").isdigit():
-            assert not failed.count(), failed.first.inner_text()
+            is_idle = all(
+                f["kernel"]["execution_state"] == "idle" for f in self.lab.sessions(self.name)
+            )
+            waiting = self.page.locator(".jp-InputPrompt", has_text="[*]").count()
+            quiet = quiet + 1 if is_idle and not waiting else 0
+            assert quiet < IDLE_POLLS, self.page.locator(".jp-OutputArea").all_inner_texts()[-1]
             if time.monotonic() > until:
                 raise TimeoutError(f"the last cell of {self.name} had not ended in time")
-            self.page.wait_for_timeout(100)
+            self.page.wait_for_timeout(200)
 
     def save(self) -> Path:
         """Save it; return the file once it holds what was saved."""

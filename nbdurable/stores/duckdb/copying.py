@@ -36,10 +36,13 @@ def back_up(cursor: duckdb.DuckDBPyConnection, path: str, to: str) -> None:
     folder = os.path.dirname(to)
     if "\0" in to:
         raise StoreError(f"backup {shown(to)} holds NUL; choose another path")
+    named = shown(to, 200)
     if os.path.lexists(to):
-        raise StoreError(f"backup {to!r} is there already; choose another path, or remove it")
+        raise StoreError(f"backup {named} is there already; choose another path, or remove it")
     if not os.path.isdir(folder):
-        raise StoreError(f"folder {folder!r} of backup {to!r} does not exist; create it first")
+        raise StoreError(
+            f"folder {shown(folder, 200)} of backup {named} does not exist; create it first"
+        )
     try:
         with tempfile.TemporaryDirectory(
             dir=folder, prefix=f".{os.path.basename(to)[:40]}."
@@ -56,7 +59,7 @@ def back_up(cursor: duckdb.DuckDBPyConnection, path: str, to: str) -> None:
         if isinstance(exc, StoreError):
             raise
         raise StoreError(
-            f"backup {to!r} cannot be written ({exc.strerror}); choose another folder"
+            f"backup {named} cannot be written ({exc.strerror}); choose another folder"
         ) from exc
 
 
@@ -106,7 +109,7 @@ def _put_in_place(fresh: str, to: str) -> None:
         os.link(fresh, to)
     except FileExistsError:
         raise StoreError(
-            f"backup {to!r} is there already; choose another path, or remove it"
+            f"backup {shown(to, 200)} is there already; choose another path, or remove it"
         ) from None
     except OSError:
         # A file system without hard links.

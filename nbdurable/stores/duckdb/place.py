@@ -79,6 +79,22 @@ def attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str =
     connection.execute(f"attach '{quoted}' as {ALIAS} ({sized}{options})")
 
 
+def real_path(path: str | os.PathLike[str]) -> str:
+    """Return a file's path without symbolic links.
+
+    Raises
+    ------
+    StoreError
+        It is the address of a database; no text of ours may repeat that (B69).
+    """
+    kind, is_address, _ = os.fspath(path).partition("://")
+    if is_address:
+        raise StoreError(
+            f"store address of kind {shown(kind)} is no DuckDB file; give the path of one"
+        )
+    return os.path.realpath(path)
+
+
 def check_place(path: str, *, read_only: bool = False) -> None:
     """Raise `StoreError` where no store can be, before anything is made or opened (B63)."""
     folder = os.path.dirname(path)

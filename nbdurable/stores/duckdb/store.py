@@ -33,6 +33,7 @@ from nbdurable.stores.duckdb.batch import Batch
 from nbdurable.stores.duckdb.copying import back_up
 from nbdurable.stores.duckdb.core import Core, acquire, release
 from nbdurable.stores.duckdb.errands import Append
+from nbdurable.stores.duckdb.place import real_path
 from nbdurable.stores.duckdb.plans import Plans
 from nbdurable.stores.duckdb.repair import RepairNotice
 from nbdurable.stores.duckdb.writer import Plan, Writer
@@ -80,7 +81,7 @@ class DuckDBStore:
         read_only: bool = False,
         timeout_s: float = 10.0,
     ) -> None:
-        self._name = os.path.realpath(path)
+        self._name = real_path(path)
         self._is_closed = False
         self._is_exclusive = exclusive
         self._closing = threading.Lock()

@@ -149,7 +149,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise StoreError(
             f"file {shown(os.fspath(path), 200)} cannot be written: {exc.strerror or exc}; "
             "give another path, or make room there"
-        ) from exc
+        ) from None  # its text repeats the path, which may be an address with its password
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise

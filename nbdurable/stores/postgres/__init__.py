@@ -5,7 +5,8 @@ sequences, and never changed; no session setting, prepared statement or advisory
 that a pooler may stand in between. Beyond standard SQL are used: arrays as parameters (``any``,
 ``unnest with ordinality``), ``on conflict do nothing``, ``distinct on``, ``string_agg``, ``json``
 and its functions, two functions in PL/pgSQL that tell what is no JSON, ``explain (format json)``,
-which says what a user's query would read, and, where they work, ``listen`` and ``pg_notify``.
+which says what a user's query would read, and LISTEN and ``pg_notify``, without which a shown tree
+asks every second.
 """
 
 from __future__ import annotations
