@@ -248,3 +248,9 @@ class Library:
         from nbdurable.notebook.sessions import show_library
 
         show_library(self)
+
+    def _display_(self) -> object:
+        """Return what marimo shows for it."""
+        from nbdurable.notebook.sessions import SessionsWidget
+
+        return repr(self) if self._store is None else SessionsWidget(self, has_room=False)

@@ -140,6 +140,7 @@ def open(
     lifecycle.publish(
         publisher,
         SessionEvent(type="session_init", session_id=session.id, leaf_id=session.leaf_id),
+        resolved.params,
     )
     return session
 

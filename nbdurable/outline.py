@@ -7,8 +7,9 @@ newest branch) keeps the level of its parent, so that the conversation reads str
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 from nbdurable.annotations import Marks, Rating
 from nbdurable.codec import preview_of
@@ -16,12 +17,14 @@ from nbdurable.entries import CompactionEntry, Entry, MessageEntry, kind_of, wor
 from nbdurable.ids import as_us
 from nbdurable.reprs import count, joined, money, one_line
 from nbdurable.stored import Move, StoredEntry
-from nbdurable.tree import Tree
+from nbdurable.tree import Node, Tree
 
 MAX_INDENT = 24
 PREVIEW_CHARS = 120
 TAG_CHARS = 40
 MAX_TAGS = 4
+
+N = TypeVar("N", bound=Node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,43 +150,115 @@ def outline(
     tree = Tree(row for row in map(row_of, entries) if row.seq is not None)
     active = {row.id for row in tree.path(leaf_id)} if leaf_id in tree else set()
     orphans = {row.id for row in tree.orphans()}
-    lines: list[Line] = []
-    # a stray root has no siblings: only entries without a parent count each other
-    firsts = {row.id: at for at, row in enumerate(tree.children(None), 1)}
-    stack = [
-        (row, indent, is_side, firsts.get(row.id, 1), len(firsts) if row.id in firsts else 1)
-        for row, indent, is_side, _, _ in _placed(tree.roots(), 0, active)
+    return [
+        line_of(place, place.node, leaf_id, active, orphans, marks)
+        for place in places(tree, active)
+        if place.node is not None
     ]
+
+
+def line_of(
+    place: Place[N],
+    row: Row,
+    leaf_id: str | None,
+    active: Container[str],
+    orphans: Container[str],
+    marks: Mapping[str, Marks] | None,
+) -> Line:
+    """Return the line of a row that stands at a place."""
+    return Line(
+        row=row,
+        indent=min(place.indent, MAX_INDENT),
+        on_path=row.id in active,
+        is_leaf=row.id == leaf_id,
+        is_orphan=row.id in orphans,
+        is_side=place.is_side,
+        sibling=place.sibling,
+        siblings=place.siblings,
+        tags=_tags(marks.get(row.id)) if marks else (),
+    )
+
+
+class Place(NamedTuple, Generic[N]):
+    """Where an entry stands, ``sibling`` of ``siblings``.
+
+    ``node`` is None for a group, which stands for its members; they come after it, one level
+    deeper.
+    """
+
+    node: N | None
+    indent: int
+    is_side: bool
+    sibling: int = 1
+    siblings: int = 1
+    group: int = -1
+    members: tuple[N, ...] = ()
+
+
+def places(
+    tree: Tree[N], active: Container[str], group_of: Callable[[N], int] | None = None
+) -> Iterator[Place[N]]:
+    """Yield the places of a tree in the order they are shown.
+
+    Parameters
+    ----------
+    active : container of str
+        The ids on the path to the leaf.
+    group_of : callable, optional
+        The group of a node, or -1. What is not on the path stands in one with its fellows.
+    """
+    # a stray root has no siblings: only entries without a parent count each other
+    firsts = {node.id: at for at, node in enumerate(tree.children(None), 1)}
+    stack = [_as_root(place, firsts) for place in _placed(tree.roots(), 0, active, group_of, -1)]
     while stack:
-        row, indent, is_side, sibling, siblings = stack.pop()
-        lines.append(
-            Line(
-                row=row,
-                indent=min(indent, MAX_INDENT),
-                on_path=row.id in active,
-                is_leaf=row.id == leaf_id,
-                is_orphan=row.id in orphans,
-                is_side=is_side,
-                sibling=sibling,
-                siblings=siblings,
-                tags=_tags(marks.get(row.id)) if marks else (),
-            )
-        )
-        stack.extend(_placed(tree.children(row.id), indent, active))
-    return lines
+        place = stack.pop()
+        yield place
+        node = place.node
+        if node is None:
+            count, indent = len(place.members), place.indent + 1
+            for at in range(count, 0, -1):
+                stack.append(Place(place.members[at - 1], indent, True, at, count))
+        elif children := tree.children(node.id):
+            group = group_of(node) if group_of else -1
+            stack.extend(_placed(children, place.indent, active, group_of, group))
+
+
+def _as_root(place: Place[N], firsts: Mapping[str, int]) -> Place[N]:
+    if place.node is None:
+        return place
+    at = firsts.get(place.node.id)
+    return place._replace(sibling=at or 1, siblings=len(firsts) if at else 1)
 
 
 def _placed(
-    rows: Sequence[Row], indent: int, active: set[str]
-) -> Iterator[tuple[Row, int, bool, int, int]]:
+    nodes: Sequence[N],
+    indent: int,
+    active: Container[str],
+    group_of: Callable[[N], int] | None,
+    group: int,
+) -> Iterator[Place[N]]:
     """Yield siblings with their places, the last to be shown first."""
-    if not rows:
-        return
-    main = next((at for at, row in enumerate(rows) if row.id in active), len(rows) - 1)
-    yield rows[main], indent, False, main + 1, len(rows)
-    for at in range(len(rows) - 1, -1, -1):
-        if at != main:
-            yield rows[at], indent + 1, True, at + 1, len(rows)
+    groups: dict[int, list[N]] = {}
+    plain: list[N] = []
+    sides: list[Place[N] | int] = []
+    for node in nodes:
+        own = group_of(node) if group_of else -1
+        if own < 0 or own == group or node.id in active:
+            plain.append(node)
+            sides.append(Place(node, indent + 1, True, len(plain)))
+        else:
+            if own not in groups:
+                sides.append(own)
+            groups.setdefault(own, []).append(node)
+    main = next((node for node in plain if node.id in active), plain[-1] if plain else None)
+    if main is not None:
+        yield Place(main, indent, False, plain.index(main) + 1, len(plain))
+    for side in reversed(sides):
+        if isinstance(side, int):
+            members = tuple(groups[side])
+            yield Place(None, indent + 1, True, group=side, members=members)
+        elif side.node is not main:
+            yield side._replace(siblings=len(plain))
 
 
 def _tags(marks: Marks | None) -> tuple[str, ...]:
@@ -205,16 +280,23 @@ def _rating(rating: Rating) -> str:
 
 def heading(title: str, lines: Sequence[Line]) -> str:
     """Return a session in one line: title, entries, branches, leaf, known cost."""
-    parents = {line.row.parent_id for line in lines}
-    leaves = sum(line.row.id not in parents for line in lines)
-    leaf = next((f"leaf #{line.row.n}" for line in lines if line.is_leaf), "leaf at the root")
-    costs = [line.row.cost_usd for line in lines if line.row.cost_usd is not None]
+    leaf = next((line.row for line in lines if line.is_leaf), None)
+    return headline(title, [line.row for line in lines], leaf)
+
+
+def headline(
+    title: str, nodes: Sequence[Row] | Sequence[StoredEntry], leaf: Row | StoredEntry | None
+) -> str:
+    """Return a session in one line, of all its entries and the active leaf."""
+    parents = {node.parent_id for node in nodes}
+    leaves = sum(node.id not in parents for node in nodes)
+    costs = [node.cost_usd for node in nodes if node.cost_usd is not None]
     return joined(
         (
             one_line(title),
-            count(len(lines), "entry", "entries"),
+            count(len(nodes), "entry", "entries"),
             count(leaves, "branch", "branches"),
-            leaf,
+            f"leaf #{leaf.n}" if leaf else "leaf at the root",
             money(sum(costs)) if costs else None,
         )
     )

@@ -7,6 +7,7 @@ a model is data, so whatever a screen could take for a command is shown as a pic
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 SEPARATOR = " · "
@@ -74,6 +75,13 @@ def duration(seconds: float) -> str:
 def model_name(name: str) -> str:
     """Return a model's name without its provider, on one line."""
     return one_line(name.rsplit("/", 1)[-1], 40)
+
+
+def model_names(names: Iterable[str]) -> dict[str, str]:
+    """Return each model's name without its provider, or with it where others would share it."""
+    short = {name: model_name(name) for name in names}
+    shared = Counter(short.values())
+    return {name: text if shared[text] == 1 else one_line(name) for name, text in short.items()}
 
 
 def joined(parts: Iterable[str | None]) -> str:

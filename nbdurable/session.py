@@ -85,8 +85,7 @@ class Session(Exploring, Annotating):
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else f"{self.image.count} entries"
-        leaf = self.leaf.id
-        at = "the root" if leaf is None else f"#{self.image.stored(leaf).n}"
+        at = "the root" if (leaf := self.leaf.id) is None else f"#{self.image.stored(leaf).n}"
         return f"<Session {shown(self.id)} in {self.store}, {state}, leaf {at}, model {self.model}>"
 
     def _repr_html_(self) -> str:
@@ -100,7 +99,8 @@ class Session(Exploring, Annotating):
 
         return SessionTree(self)
 
-    _display_ = widget  # what marimo shows
+    def _display_(self) -> SessionTree | str:  # what marimo shows
+        return repr(self) if self._is_closed else self.widget()
 
     def _ipython_display_(self) -> None:
         from nbdurable.notebook.tree import show_session

@@ -17,7 +17,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "entries wire codec stored events",
         "tree pairing views compaction annotations answers schemas",
         "paths growing",
-        "stores models media inputs tools toolspec hooks threads background",
+        "stores models media inputs tools toolspec hooks threads background secrets",
         "budget lifecycle origin questions textstream watching",
         "loaded settings run replay",
         "modelcall references reruns forking replay.events",

@@ -93,6 +93,39 @@ def test_a_state_that_cannot_be_made_is_told_and_asked_for_again(widget: Countin
     assert page.state() == {"number": 2}
 
 
+class Slow(Counting):
+    """A widget whose state takes as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        super().__init__()
+
+    def state(self) -> dict[str, Any]:
+        self.begun.set()
+        assert self.go.wait(20)
+        return super().state()
+
+
+def test_a_state_that_takes_long_holds_up_no_other_widget(widget: Counting) -> None:
+    slow = Slow()
+    page = Page(slow)
+    page._say({"type": "resync", "view": "v"})
+    assert slow.begun.wait(20)
+
+    others = Page(widget).act("add", number=3)
+    page._say({"type": "cmd", "cid": "c", "name": "add", "args": {"number": 2}, "view": "v"})
+    page._say({"type": "resync", "view": "v"})  # a view that waits asks again
+    slow.go.set()
+
+    assert others == 3
+    whole, ops = page.next("snapshot"), page.next("ops")
+    assert (whole["body"], ops["ops"]) == ({"number": 0}, [{"op": "set", "number": 2}])
+    assert ops["seq"] == whole["seq"] + 1
+    page._say({"type": "resync", "view": "w"})
+    assert page.next("snapshot")["view"] == "w"
+    slow.close()
+
+
 # B33
 def test_an_answer_that_no_message_can_carry_is_refused_and_the_line_goes_on(
     widget: Counting,

@@ -42,6 +42,24 @@ def test_a_matrix_stays_readable_when_its_session_is_closed(store: Store) -> Non
 
 
 class TestRows:
+    def test_models_and_inputs_that_begin_alike_are_told_apart(self) -> None:
+        long = (
+            "the same long beginning of a question that goes on and on and on and on and on until "
+        )
+        models = [says("A.", name=f"{host}/gpt-5") for host in ("openai", "azure")]
+        with nb.open("s", store=MemoryStore(), model=says("A.")) as chat:
+            by_model = chat.grid("Q", model=models, n=2, show=None)
+            by_input = chat.grid(
+                {"one": "1", "two": "2"}, system={long + "a": "a", long + "b": "b"}
+            )
+
+            labels = [row["labels"] for row in matrix_body(by_model)["rows"]]
+            body = matrix_body(by_input)
+
+        assert labels == [["openai/gpt-5"], ["azure/gpt-5"]]
+        assert len({*body["heads"]}) == 2
+        assert all(cell is not None for row in body["rows"] for cell in row["cells"])
+
     def test_axes_stand_against_samples(self, store: Store) -> None:
         exp = two_by_three(store).grid("Q", temperature=[0, 1], n=3, name="warmth", concurrency=1)
 

@@ -172,7 +172,41 @@ class TestWidget:
         assert "3 sessions" in Reader(widget.html()).text
 
 
+class TestMarimo:
+    """Marimo shows what `_display_` returns; it has no output that another could write to."""
+
+    def test_a_library_is_live_and_a_row_says_how_to_open_its_session(self, store: Store) -> None:
+        widget = three(store)._display_()
+        assert isinstance(widget, SessionsWidget)
+
+        answer = Page(widget).act("open", id="s")
+
+        assert answer["code"] == f"open it in a cell: nb.open('s', store={store.name!r})"
+        assert widget.session is None
+
+    def test_what_is_closed_is_shown_in_words(self, store: Store) -> None:
+        library = three(store)
+        chat = nb.open("s", store=store, model=says("A."))
+        chat.close()
+        library.close()
+
+        assert "closed" in str(chat._display_())
+        assert "closed" in str(library._display_())
+
+
 class TestTable:
+    def test_where_nothing_was_forked_no_column_says_from_where(self) -> None:
+        store = MemoryStore()
+        nb.open("one", store=store, model=says("A.")).append(nb.user("Q"))
+        library = nb.connect(store)
+
+        before = Reader(library._repr_html_()).text
+        nb.open("one", store=store, model=says("A.")).fork("two")
+        after = Reader(library._repr_html_()).text
+
+        assert "forked from" not in before
+        assert "forked from" in after
+
     def test_the_table_says_what_the_widget_says(self, store: Store) -> None:
         text = Reader(three(store)._repr_html_()).text
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from html_reader import TRAPS, Reader
 
+import nbdurable as nb
 from nbdurable.blocks import Message, TextBlock
 from nbdurable.entries import MessageEntry
 from nbdurable.notebook.static import MAX_BYTES, MAX_NODES, session_html
 from nbdurable.stored import StoredEntry
+from nbdurable.stores.memory import MemoryStore
+from nbdurable.testing import ScriptedModel
 
 
 def stored(n: int, parent: int | None, preview: str = "") -> StoredEntry:
@@ -85,6 +88,27 @@ class TestStaticTree:
         ]
 
         assert len(session_html(entries, "e399").encode()) <= MAX_BYTES
+
+    # B43
+    def test_an_experiment_is_one_folded_row_until_its_answer_is_gone_on_from(self) -> None:
+        model = ScriptedModel(lambda request: f"T {request.params.get('temperature')}", repeat=True)
+        with nb.open("s", store=MemoryStore(), model=model) as chat:
+            chat.run("First", show=None)
+            exp = chat.grid("Q", temperature=[0.1, 0.2, 0.3], name="warmth", show=None)
+            tree = chat.widget()
+            shown, stored = tree.html(), chat._repr_html_()
+            exp[1].run.then("And?", show=None)
+            chat.branch(exp[1].run)
+            later = chat._repr_html_()
+            tree.close()
+
+        assert shown == stored
+        assert "<details><summary>▤ <bdi>warmth</bdi>" in shown
+        text = Reader(shown).text
+        folded = text[text.index("▤ warmth 3 runs") :]
+        assert all(f"assistant T 0.{at}" in folded for at in (1, 2, 3))
+        assert "▤" not in text[: text.index("warmth") - 2]
+        assert "● #3 user Q" in Reader(later).text
 
     # case 43
     @pytest.mark.parametrize("name", TRAPS)

@@ -141,6 +141,25 @@ def test_the_twin_shows_what_was_stored_since(notebook: Notebook) -> None:
         seen += [got for got in [notebook.message()] if got is not None]
 
 
+# case 41 case 42
+def test_a_large_session_is_shown_by_its_end_first_and_by_the_rest_soon(notebook: Notebook) -> None:
+    notebook.run("""
+    big = nb.open("big", store=":memory:", model=ScriptedModel("An answer."))
+    _ = big.append(*(nb.user(f"text {n}") for n in range(5_100)))
+    """)
+
+    seen = notebook.run("big", "big")
+    first = bundles(seen)[0]["text/html"]
+    ends_at = time.monotonic() + DEADLINE_S
+    while not any(_is_update(m, "… 4,600 more") for m in seen):
+        assert time.monotonic() < ends_at
+        seen += [got for got in [notebook.message()] if got is not None]
+
+    assert "big · 5,100 entries · 1 branch · leaf #5100" in first
+    assert "… 5,040 more" in first
+    assert first.count("<li>") == 60
+
+
 # case 42
 def test_a_tree_shown_in_three_cells_has_three_twins_that_say_the_same(notebook: Notebook) -> None:
     notebook.run("tree = chat.widget()")

@@ -165,7 +165,7 @@ def apply(state: Body, op: Body) -> None:
             if at == len(state["experiments"]):
                 state["experiments"].append({})
             state["experiments"][at] |= fields
-        case "live" | "text" | "end":
+        case "live" | "text" | "md" | "end":
             _live(state, op["op"], fields)
         case "question":
             state["questions"].append(fields)
@@ -188,7 +188,13 @@ def _live(state: Body, kind: str, fields: Body) -> None:
         state["live"].remove(rows[run])
     elif kind == "text":
         rows[run]["text"] += fields["text"]
+        rows[run]["tail"] += fields["text"]
+    elif kind == "md":
+        rows[run]["blocks"][fields["from"] :] = fields["nodes"]
+        rows[run]["tail"] = fields["tail"]
     elif run in rows:
         rows[run].update(fields)
+        if "text" in fields:
+            rows[run].update(blocks=[], tail="")
     else:
         state["live"].append(fields)

@@ -4,7 +4,8 @@ Any thread may change a widget's state and `put` what changed; one sender thread
 batches it, at most 30 times a second, as messages with a counter, since a server drops what comes
 faster than about 1,000 messages a second. A view that misses one asks for the whole state again.
 What a view asks for may arrive on any thread, so it is only taken here and done on a thread of the
-widget's own: a slow answer never stalls another widget, and a store is never touched in a callback.
+widget's own, the whole state too: a slow answer never stalls another widget, and a store is never
+touched in a callback.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import queue
 import threading
 import time
 import uuid
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from logging import DEBUG, WARNING
 from typing import Any, ClassVar
@@ -42,6 +43,14 @@ Deed = Callable[..., Any]
 
 class Refused(Exception):
     """An action that cannot be done; its text is shown where it was asked for."""
+
+
+class Parcel:
+    """A place in the line to the views; those behind it wait until its message is made."""
+
+    def __init__(self, message: dict[str, Any] | None = None) -> None:
+        self.message = message
+        self.parts: list[dict[str, Any]] | None = None  # the message as it is sent
 
 
 class Bridge(anywidget.AnyWidget):
@@ -69,8 +78,10 @@ class Bridge(anywidget.AnyWidget):
     def __init__(self, **traits: Any) -> None:
         self.guard = threading.RLock()
         self._context = contextvars.copy_context()
+        self._line = threading.Lock()  # over what waits to be sent; taken inside the guard
         self._ops: list[Op] = []
-        self._answers: list[dict[str, Any]] = []
+        self._parcels: deque[Parcel] = deque()
+        self._asking: set[object] = set()  # views that wait for the whole state
         self._seq = 0
         self._taken: OrderedDict[str, None] = OrderedDict()
         self._work: dict[str, queue.SimpleQueue[Callable[[], None] | None]] = {}
@@ -89,7 +100,7 @@ class Bridge(anywidget.AnyWidget):
 
     def put(self, op: Op) -> None:
         """Send a change to all views with the next batch; ``text`` ops of one run are joined."""
-        with self.guard:
+        with self._line:
             last = self._ops[-1] if self._ops else None
             if op["op"] == "text" and last and last["op"] == "text" and last["run"] == op["run"]:
                 last["text"] += op["text"]
@@ -99,46 +110,65 @@ class Bridge(anywidget.AnyWidget):
 
     def answer(self, message: dict[str, Any]) -> None:
         """Send one message about something a view asked for."""
+        with self._line:
+            self._close_batch()
+            self._parcels.append(Parcel(message))
+        SENDER.wake(self)
+
+    def _close_batch(self) -> None:
+        """Put the changes that wait into the line; called with it held."""
+        if self._ops:
+            self._seq += 1
+            self._parcels.append(Parcel({"type": "ops", "seq": self._seq, "ops": self._ops}))
+            self._ops = []
+
+    def _ask_whole(self, view: object) -> None:
+        """Have the whole state made, on a thread of its own; a view may ask again meanwhile."""
+        with self._line:
+            if view in self._asking:
+                return
+            self._asking.add(view)
+        threading.Thread(
+            target=self._tell_whole, args=(view,), name="nbdurable-widget-whole", daemon=True
+        ).start()
+
+    def _tell_whole(self, view: object) -> None:
+        parcel = Parcel()
         with self.guard:
-            if not (_is_snapshot(message) and message in self._answers):  # a view may ask again
-                self._answers.append(message)
+            with self._line:  # what was put is before it, what will be is behind it
+                self._close_batch()
+                self._parcels.append(parcel)
+                seq = self._seq
+            try:
+                message = {"type": "snapshot", "view": view, "seq": seq, "body": self.state()}
+            except Exception as error:  # told to the view that asked
+                message = {"type": "trouble", "view": view, "text": self.failed(error)}
+        parcel.parts = self._packed(message)
+        with self._line:
+            self._asking.discard(view)
         SENDER.wake(self)
 
     def flush(self) -> None:
         """Send what is waiting; only the sender thread calls this."""
-        with self.guard:
-            ops, self._ops = self._ops, []
-            answers, self._answers = self._answers, []
-            if ops:
-                self._seq += 1
-            seq = self._seq
-            whole = [self._whole(asked, seq) for asked in answers if _is_snapshot(asked)]
-        if self.is_closed:
-            return
-        if ops:
-            self._post({"type": "ops", "seq": seq, "ops": ops})
-        for message in whole:
-            self._post(message)
-        for message in answers:
-            if not _is_snapshot(message):
-                self._post(message)
+        with self._line:
+            self._close_batch()
+            ready: list[Parcel] = []
+            while self._parcels and (self._parcels[0].parts or self._parcels[0].message):
+                ready.append(self._parcels.popleft())
+        for parcel in ready:
+            for part in parcel.parts or self._packed(parcel.message or {}):
+                if not self.is_closed:
+                    self.send(part)
 
-    def _whole(self, asked: dict[str, Any], seq: int) -> dict[str, Any]:
+    def _packed(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         try:
-            return dict(asked, seq=seq, body=self.state())
-        except Exception as error:  # told to the view that asked
-            return {"type": "trouble", "view": asked["view"], "text": self.failed(error)}
-
-    def _post(self, message: dict[str, Any]) -> None:
-        try:
-            parts = list(pieces(browser_safe(message)))
+            return list(pieces(browser_safe(message)))
         except (TypeError, ValueError, RecursionError) as error:
-            if "cid" not in message:
-                raise
-            text = self.failed(error)  # an answer that cannot be told: who asked must not wait
-            parts = [{"type": "fail", "cid": message["cid"], "error": text}]
-        for part in parts:
-            self.send(part)
+            # who asked must not wait for what cannot be told
+            text = self.failed(error)
+            if "cid" in message:
+                return [{"type": "fail", "cid": message["cid"], "error": text}]
+            return [{"type": "trouble", "view": message.get("view"), "text": text}]
 
     def _send(self, msg: Any, buffers: Any = None) -> None:
         in_context(self._context, super()._send, msg, buffers)
@@ -161,7 +191,8 @@ class Bridge(anywidget.AnyWidget):
         kind, cid, name = message.get("type"), message.get("cid"), message.get("name")
         self._note_view(kind, message.get("view"))
         if kind == "resync":
-            self.answer({"type": "snapshot", "view": message.get("view")})
+            view = message.get("view")
+            self._ask_whole(view if isinstance(view, str) else None)
         elif kind in ("cmd", "ask") and isinstance(cid, str) and isinstance(name, str):
             args = message.get("args")
             self._take(kind, cid, name, args if isinstance(args, dict) else {})
@@ -247,10 +278,6 @@ def called(name: str, method: Deed, args: Mapping[str, Any]) -> Any:
     except TypeError as error:
         raise Refused(f"{name} was not asked for rightly: {error}; reload the page") from None
     return method(**args)
-
-
-def _is_snapshot(message: Mapping[str, Any]) -> bool:
-    return bool(message["type"] == "snapshot")
 
 
 def _answer_on_own_thread(comm: Any) -> None:

@@ -33,8 +33,10 @@ _shown: dict[str, tuple[str | None, list[Bridge]]] = {}  # by cell: its executio
 _lock = threading.Lock()
 
 
-def show(widget: Bridge, html: Html) -> Twin | None:
+def show(widget: Bridge, html: Html, brief: Html | None = None) -> Twin | None:
     """Show a widget in the running cell, after its static twin; return the twin.
+
+    The twin of something large takes its time: with `brief`, it says that first.
 
     What an earlier execution of the same cell showed is closed, so that a cell that is executed
     again and again has one model. Outside a kernel only the static form is shown.
@@ -50,7 +52,7 @@ def show(widget: Bridge, html: Html) -> Twin | None:
     if "google.colab" in sys.modules:  # there an output cannot hide another
         bundle["text/html"] = html()
     else:
-        twin = Twin(widget, html)
+        twin = Twin(widget, html, brief)
     display(bundle, raw=True)
     return twin
 
@@ -92,17 +94,19 @@ def _cell_by_text() -> str | None:
 class Twin:
     """The static form of a widget in one output, brought up to date when it has changed."""
 
-    def __init__(self, widget: Bridge, html: Html) -> None:
+    def __init__(self, widget: Bridge, html: Html, brief: Html | None = None) -> None:
         from IPython.display import HTML, display
 
         self._widget = widget
         self._html = html
         self._due = 0.0
         self._context = contextvars.copy_context()
-        self._handle: Any = display(HTML(self._page()), display_id=True)
+        self._handle: Any = display(HTML(self._page(brief or html)), display_id=True)
+        if brief is not None:
+            self.changed()
 
-    def _page(self) -> str:
-        return f'<div data-nbd-twin="{self._widget.uid}">{self._html()}</div>'
+    def _page(self, html: Html) -> str:
+        return f'<div data-nbd-twin="{self._widget.uid}">{html()}</div>'
 
     def changed(self) -> None:
         """Bring the output up to date soon; to be called from any thread."""
@@ -116,7 +120,7 @@ class Twin:
         if self._handle is None or self._widget.is_closed:
             return
         began = time.monotonic()
-        in_context(self._context, self._handle.update, HTML(self._page()))
+        in_context(self._context, self._handle.update, HTML(self._page(self._html)))
         took = time.monotonic() - began
         self._due = time.monotonic() + max(TWIN_EVERY_S, took / TWIN_SHARE)
 

@@ -6,25 +6,34 @@ script, and its size is bounded, so that no saved notebook grows without end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import heapq
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from nbdurable.annotations import Marks
 from nbdurable.entries import Entry, words_of
 from nbdurable.loaded import Loaded
 from nbdurable.notebook.markdown import to_html, unmarked
 from nbdurable.notebook.page import page, plain
-from nbdurable.outline import Line, heading, outline
-from nbdurable.reprs import count, duration, joined, model_name, money
+from nbdurable.outline import MAX_INDENT, Line, Place, Row, headline, line_of, places, row_of
+from nbdurable.reprs import count, duration, joined, model_name, money, one_line
 from nbdurable.stored import StoredEntry
+from nbdurable.tree import Tree
 
 MAX_NODES = 500
 MAX_BYTES = 200_000
+BRIEF_NODES = 60
 _LINE_OVERHEAD = 220  # bytes of lists around a line, at most
 _BODY_BYTES = 80_000  # of full texts, all together
 _BODY_CHARS = 8_000  # of one full text
 _SHOWN_WHOLE = 60  # entries at the end of the path whose full text may be there
 _OFF = '<li class="nbd-off"><div>'
 _OPEN_UP_TO = 40  # a tree of no more lines shows its side branches unfolded
+
+ShownNode = Row | StoredEntry
+Experiments = tuple[Callable[[Any], int], Sequence[Mapping[str, Any]]]
+"""Which experiment an entry belongs to (or -1), and what each of them is."""
 
 
 def session_html(
@@ -54,73 +63,145 @@ def session_html(
         to the leaf comes first, then what is newest.
     """
     listed = list(entries)
-    lines = outline(listed, leaf_id, marks)
     texts = {entry.id: text for entry in listed if (text := words_of(entry))}
-    head = f"<div><b>{plain(heading(title, lines))}</b></div>"
-    items = _fitting(lines, texts)
-    body = _nested(lines, items)
-    return page(f"{head}<ul>{body}</ul>", name="nbd-tree")
+    tree = Tree(row for row in map(row_of, listed) if row.seq is not None)
+    leaf = tree.get(leaf_id)
+    look = _Look(tree, leaf_id, lambda id: texts.get(id, ""), marks or {})
+    return look.html(headline(title, tree.nodes, leaf))
 
 
-def image_html(image: Loaded, leaf_id: str | None) -> str:
+def image_html(image: Loaded, leaf_id: str | None, experiments: Experiments | None = None) -> str:
     """Return the tree of a session as it is known here, without reading more of it."""
-    shown_whole = {node.id for node in image.tree.path(leaf_id)[-_SHOWN_WHOLE:]}
-    nodes = [image.entry(node.id) if node.id in shown_whole else node for node in image.tree.nodes]
-    marks = image.annotations().marks()
-    return session_html(nodes, leaf_id, title=image.session_id, marks=marks)
+    look = _look(image, image.tree, leaf_id)
+    look.experiments = experiments
+    return look.html(headline(image.session_id, image.tree.nodes, image.tree.get(leaf_id)))
 
 
-def _fitting(lines: list[Line], texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the HTML of the lines that fit, by entry id."""
-    room, for_texts = MAX_BYTES - 20_000, _BODY_BYTES
-    items: dict[str, str] = {}
-    by_worth = sorted(lines, key=lambda line: (line.on_path, line.row.seq or 0), reverse=True)
-    for line in by_worth[:MAX_NODES]:
-        text = texts.get(line.row.id, "")
-        html = _line_html(line, text if line.on_path and for_texts > 0 else "")
-        size = len(html.encode())
-        if size + _LINE_OVERHEAD > room:
-            break
-        room -= size + _LINE_OVERHEAD
-        for_texts -= size
-        items[line.row.id] = html
-    return items
+def brief_html(image: Loaded, leaf_id: str | None) -> str:
+    """Return the end of the path to the leaf, what else there is counted: for a first look."""
+    tree = image.tree
+    look = _look(image, Tree(tree.path(leaf_id)[-BRIEF_NODES:]), leaf_id)
+    look.is_cut = True
+    return look.html(headline(image.session_id, tree.nodes, tree.get(leaf_id)), len(tree))
 
 
-def _nested(lines: list[Line], items: Mapping[str, str]) -> str:
+def _look(image: Loaded, tree: Tree[StoredEntry], leaf_id: str | None) -> _Look:
+    shown_whole = {node.id for node in tree.path(leaf_id)[-_SHOWN_WHOLE:]}
+
+    def text_of(id: str) -> str:
+        return words_of(image.entry(id)) if id in shown_whole else ""
+
+    return _Look(tree, leaf_id, text_of, image.annotations().marks())
+
+
+@dataclass
+class _Look:
+    """A tree on its way to HTML; rows are made only for what is shown."""
+
+    tree: Tree[Any]  # of ShownNode
+    leaf_id: str | None
+    text_of: Callable[[str], str]
+    marks: Mapping[str, Marks]
+    experiments: Experiments | None = None
+    is_cut: bool = False  # whether it begins in mid-path
+    active: Container[str] = field(init=False)
+    orphans: Container[str] = field(init=False)
+
+    def html(self, head: str, total: int = 0) -> str:
+        """Return it, with what is missing of `total` entries counted."""
+        tree = self.tree
+        self.active = {node.id for node in tree.path(self.leaf_id)} if self.leaf_id in tree else ()
+        self.orphans = () if self.is_cut else {node.id for node in tree.orphans()}
+        group_of = self.experiments[0] if self.experiments else None
+        placed = list(places(tree, self.active, group_of))
+        items = self._fitting(placed)
+        body = _nested(placed, items, max(total - len(tree), 0))
+        return page(f"<div><b>{plain(head)}</b></div><ul>{body}</ul>", name="nbd-tree")
+
+    def _fitting(self, placed: Sequence[Place[Any]]) -> dict[str, str]:
+        """Return the HTML of the lines that fit, by their names."""
+        room, for_texts = MAX_BYTES - 20_000, _BODY_BYTES
+        items: dict[str, str] = {}
+
+        def worth(place: Place[Any]) -> tuple[bool, int]:
+            node = place.node or place.members[-1]
+            return node.id in self.active, node.seq or 0
+
+        for place in heapq.nlargest(MAX_NODES, placed, key=worth):
+            html = self._item(place, for_texts > 0)
+            size = len(html.encode())
+            if size + _LINE_OVERHEAD > room:
+                break
+            room -= size + _LINE_OVERHEAD
+            for_texts -= size
+            items[_name(place)] = html
+        return items
+
+    def _item(self, place: Place[Any], may_be_whole: bool) -> str:
+        node = place.node
+        if node is None:
+            assert self.experiments is not None
+            return _experiment_html(self.experiments[1][place.group])
+        row = node if isinstance(node, Row) else row_of(node)
+        line = line_of(place, row, self.leaf_id, self.active, self.orphans, self.marks)
+        return _line_html(line, self.text_of(row.id) if line.on_path and may_be_whole else "")
+
+
+def _name(place: Place[Any]) -> str:
+    """Return what a place is known by: its entry, or what its group begins with."""
+    node = place.node
+    return f"group of {place.members[0].id}" if node is None else str(node.id)
+
+
+def _experiment_html(told: Mapping[str, Any]) -> str:
+    done, runs = told["done"], told["runs"]
+    figures = joined(
+        (
+            f"{done} of {count(runs, 'run')}" if done < runs else count(runs, "run"),
+            f"{told['failed']} failed" if told["failed"] else None,
+            None if told["cost_usd"] is None else money(told["cost_usd"]),
+        )
+    )
+    name = plain(one_line(told["name"] or "experiment"))
+    return f'{_OFF}▤ <bdi>{name}</bdi> <span class="nbd-dim">{plain(figures)}</span></div></li>'
+
+
+def _nested(placed: Sequence[Place[Any]], items: Mapping[str, str], skipped: int) -> str:
     out: list[str] = []
     levels = [0]
-    begins: list[int] = []  # where in `out` the branches begin that are not closed yet
-    skipped = 0
-    is_open = " open" if len(lines) <= _OPEN_UP_TO else ""
-    for line in lines:
-        if line.row.id not in items:
-            skipped += 1
+    begins: list[tuple[int, bool]] = []  # where in `out` the branches begin that are not closed yet
+    is_small = len(placed) <= _OPEN_UP_TO
+    for place in placed:
+        html = items.get(_name(place))
+        if html is None:
+            skipped += place.node is not None
             continue
         _put_skipped(out, skipped)
-        skipped = 0
-        while levels[-1] > line.indent or (line.is_side and levels[-1] == line.indent):
+        skipped, indent = 0, min(place.indent, MAX_INDENT)
+        while levels[-1] > indent or (place.is_side and levels[-1] == indent):
             levels.pop()
-            _close(out, begins.pop(), is_open)
-        if line.indent > levels[-1]:
+            _close(out, *begins.pop())
+        if indent > levels[-1]:
             # a branch is known by its first words
-            levels.append(line.indent)
-            begins.append(len(out))
-        out.append(items[line.row.id])
+            levels.append(indent)
+            begins.append((len(out), is_small and place.node is not None))
+        out.append(html)
     _put_skipped(out, skipped)
     for begin in reversed(begins):
-        _close(out, begin, is_open)
+        _close(out, *begin)
     return "".join(out)
 
 
-def _close(out: list[str], begin: int, is_open: str) -> None:
+def _close(out: list[str], begin: int, is_open: bool) -> None:
     """Fold what came since a branch began below the branch's first line."""
     first = out[begin]
     if begin == len(out) - 1 or not first.startswith(_OFF):
         out[begin] = first.replace('class="nbd-off"', 'class="nbd-off nbd-side"', 1)
         return
     label = first.removeprefix(_OFF).removesuffix("</div></li>")
-    out[begin] = f'<li class="nbd-off"><details{is_open}><summary>{label}</summary><ul>'
+    out[begin] = (
+        f'<li class="nbd-off"><details{" open" if is_open else ""}><summary>{label}</summary><ul>'
+    )
     out.append("</ul></details></li>")
 
 

@@ -37,7 +37,7 @@ def _():
     chat = nb.open("talk", store=":memory:", model=ScriptedModel("Red.", "Blue."))
     _ = chat.run("Name a colour.", show=None)
     _ = chat.rerun(2, show=None)
-    return chat, mo, nb
+    return ScriptedModel, chat, mo, nb
 
 
 @app.cell
@@ -55,6 +55,20 @@ def _(chat, mo):
 @app.cell
 def _(chat, nb):
     nb.compare(chat[2], chat[3])
+    return
+
+
+@app.cell
+def _(chat, nb):
+    nb.connect(chat.image.store)
+    return
+
+
+@app.cell
+def _(nb, ScriptedModel):
+    gone = nb.open("gone", store=":memory:", model=ScriptedModel("x"))
+    gone.close()
+    gone
     return
 """
 DARK = "[tool.marimo.display]\ntheme = 'dark'\n"
@@ -125,6 +139,18 @@ def test_a_comparison_shows_in_marimo(page: Page) -> None:
     shown = page.locator(".nbd-cmp")
 
     shown.get_by_text("Blue.").first.wait_for()
+
+
+def test_the_sessions_of_a_store_are_live_and_say_how_to_open_one(page: Page) -> None:
+    table = page.locator(".nbd-sessions")
+
+    table.locator(".nbd-sess-space .nbd-sess-row").first.click()
+
+    table.get_by_text("open it in a cell: nb.open('talk'").wait_for()
+
+
+def test_a_closed_session_is_shown_in_words(page: Page) -> None:
+    page.get_by_text("<Session 'gone' in").first.wait_for()
 
 
 def test_a_tree_is_dark_where_marimo_is(page: Page) -> None:

@@ -14,6 +14,8 @@ const percentiles = (times) => {
   return { p50: times[Math.floor(times.length / 2)], p95: times[Math.floor(times.length * 0.95)], max: times.at(-1) };
 };
 
+const BATCHES_IN_PARAGRAPH = 20, BATCHES_IN_LOOK = 3; // at 30 batches a second
+
 export function bench(render) {
   const host = document.getElementById("host");
   let end = () => {};
@@ -73,7 +75,9 @@ export function bench(render) {
     /** Stream `perSecond` tokens in 30 batches a second; lag from a batch to its drawn frame, layout shifts, tokens lost. */
     async stream(perSecond = 2000, seconds = 2) {
       const kernel = window.kernel, leaf = kernel.state.head.leaf, lags = [], batch = Math.round(perSecond / 30);
-      let shift = 0, sent = 0;
+      let shift = 0, sent = 0, told = 0;
+      /** As the kernel formats it: each block again until the next has begun. */
+      const paragraphs = [""];
       const moved = [];
       const seen = new PerformanceObserver((list) => list.getEntries().forEach((entry) => { shift += entry.value; moved.push(...entry.sources.map(({ node }) => node?.className ?? node?.parentElement?.className)); }));
       kernel.put({ op: "live", run: "bench", parent: leaf, model: "gpt-5-mini", state: "streaming", started: 0, tokens: 0 });
@@ -82,13 +86,20 @@ export function bench(render) {
       for (let at = 0; at < seconds * 30; at++) {
         sent += batch;
         const began = performance.now(), tokens = Array.from({ length: batch }, (_, token) => ` w${sent - batch + token + 1}`).join("");
-        kernel.put({ op: "text", run: "bench", text: tokens }, { op: "live", run: "bench", tokens: sent });
+        const begins = at % BATCHES_IN_PARAGRAPH === 0 && at > 0;
+        if (begins) paragraphs.push("");
+        paragraphs[paragraphs.length - 1] += tokens;
+        kernel.put({ op: "text", run: "bench", text: (begins ? "\n\n" : "") + tokens }, { op: "live", run: "bench", tokens: sent });
+        if (at % BATCHES_IN_LOOK === 0) {
+          kernel.put({ op: "md", run: "bench", from: told, nodes: paragraphs.slice(told).map((text) => ["p", { dir: "auto" }, [text.trim()]]) });
+          told = paragraphs.length - 1;
+        }
         lags.push((await drawn()) - began);
         if (!host.querySelector(".nbd-row-selected .nbd-row-words").textContent.endsWith(`w${sent}`)) throw new Error(`w${sent} is not in the row`);
         await new Promise((resolve) => setTimeout(resolve, Math.max(0, 33 - (performance.now() - began))));
       }
       seen.disconnect();
-      const said = host.querySelector(".nbd-pane-body .nbd-plain").textContent.trim().split(" ");
+      const said = host.querySelector(".nbd-pane-body .nbd-live .nbd-md").innerText.trim().split(/\s+/);
       const lost = sent - said.filter((word, at) => word === `w${at + 1}`).length;
       return { ...percentiles(lags), shift, moved: [...new Set(moved)], sent, lost };
     },

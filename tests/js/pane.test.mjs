@@ -21,7 +21,7 @@ function opened(store = new FakeStore(structuredClone(ROWS))) {
   return { ...made, store, actions, pane, body: pane.body };
 }
 
-const live = (more) => ({ run: "r1", parent: 3, model: "m1", exp: -1, state: "streaming", text: "", thinking: false, ttft: null, started: 0, tokens: null, cost_usd: null, note: "", ...more });
+const live = (more) => ({ run: "r1", parent: 3, model: "m1", exp: -1, state: "streaming", text: "", blocks: [], tail: more?.text ?? "", thinking: false, ttft: null, started: 0, tokens: null, cost_usd: null, note: "", ...more });
 
 test("an entry is shown with what it is, what it says and what it cost", async () => {
   const { pane, model } = opened();
@@ -125,15 +125,28 @@ test("a call without its result is asked for again when entries come", async () 
 test("a run's text is added to what stands there, and the stored entry takes its place", async () => {
   const { pane, model, body } = opened();
   pane.live(live({ text: "It" }));
-  const grown = body.querySelector(".nbd-plain").firstChild;
+  const grown = body.querySelector(".nbd-tail").firstChild;
   pane.live(live({ text: "It left", tokens: 2, ttft: 0.42 }));
-  assert.equal(body.querySelector(".nbd-plain").firstChild, grown);
+  assert.equal(body.querySelector(".nbd-tail").firstChild, grown);
   assert.equal(grown.data, "It left");
   assert.equal(pane.figures.textContent, "2 tokens · 0.4 s to first");
   pane.show(2);
   assert.equal(body.textContent, "It left");
   await answer(model, "ask", SAID);
   assert.equal(body.textContent, "It left.");
+});
+
+test("a run's formatted blocks stay while they are the same, and later characters stand in the last", () => {
+  const { pane, body } = opened();
+  const first = ["h3", {}, ["Why"]];
+  pane.live(live({ text: "x", tail: "", blocks: [first, ["p", {}, ["It **le"]]] }));
+  const heading = body.querySelector("h3");
+  pane.live(live({ text: "x", tail: " by", blocks: [first, ["p", {}, ["It ", ["strong", {}, ["left"]]]]] }));
+  assert.equal(body.querySelector("h3"), heading);
+  assert.equal(body.querySelector("p").textContent, "It left by");
+  pane.live(live({ text: "x", tail: "\nb", blocks: [["pre", {}, [["code", {}, ["a"]]]]] }));
+  assert.equal(body.querySelector("pre code").textContent, "a\nb");
+  assert.equal(body.querySelector("h3"), null);
 });
 
 test("the steps of a run stand under each other while it goes on", () => {

@@ -3,7 +3,7 @@ import test from "node:test";
 import { FakeModel, page } from "./page.mjs";
 
 const { document, draw } = page();
-const { SessionsView, timeOf } = await import("../../nbdurable/notebook/js/sessions.js");
+const { SessionsView, fileOf, timeOf } = await import("../../nbdurable/notebook/js/sessions.js");
 
 const sessionRow = (at, over = {}) => ({ id: `s${at}`, title: `Title ${at}`, entries: at, branches: 1, models: "small", cost: 0, at: 0, parent: null, found: null, ...over });
 const sessionWindow = (first, count, found = 1000) => ({ total: found, found, first, rows: Array.from({ length: count }, (_, at) => sessionRow(first + at)) });
@@ -115,6 +115,14 @@ test("an empty store and a search without a find say so", () => {
   const { view } = shown();
   view.take({ total: 5, found: 0, first: 0, rows: [] }, view.version);
   assert.equal(view.empty.textContent, "No session fits.");
+});
+
+test("a store is called by its file, a server by its address, and forks have a column where there are some", () => {
+  assert.deepEqual(["/tmp/a b/chats.duckdb", "C:\\x\\c.duckdb", "postgresql://host/db", ":memory:"].map(fileOf), ["chats.duckdb", "c.duckdb", "postgresql://host/db", ":memory:"]);
+  const { view } = shown();
+  view.take({ total: 1, found: 1, first: 0, rows: [sessionRow(0, {})], forks: false }, view.version);
+  assert.equal(view.grid.getAttribute("aria-colcount"), "6");
+  assert.ok(view.root.classList.contains("nbd-sess-flat"));
 });
 
 test("a time of today is told by the clock", () => {

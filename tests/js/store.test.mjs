@@ -133,3 +133,19 @@ test("a whole state takes the place of what was known", () => {
 
   assert.deepEqual([store.count, store.live.size, store.marks(6), store.head.session], [2, 0, null, "generated-2"]);
 });
+
+test("formatted text takes the place of characters, from one block on", () => {
+  const store = new Store();
+  store.load(generated(2));
+  const say = (text) => ({ op: "text", run: "r", text }), md = (from, ...nodes) => ({ op: "md", run: "r", from, nodes });
+  store.apply([{ op: "live", run: "r", parent: 2 }, say("# a\n\nb"), md(0, "A", "B"), say(" c")]);
+  const row = store.live.get("r");
+  assert.deepEqual([row.text, row.blocks, row.tail], ["# a\n\nb c", ["A", "B"], " c"]);
+  const [kept] = row.blocks;
+  store.apply([md(1, "B c", "D")]);
+  assert.deepEqual([row.blocks, row.tail], [["A", "B c", "D"], ""]);
+  assert.equal(row.blocks[0], kept);
+  assert.equal(store.apply([md(4, "E")]).lost, true);
+  store.apply([{ op: "live", run: "r", text: "" }]);
+  assert.deepEqual([store.live.get("r").blocks, store.live.get("r").tail], [[], ""]);
+});

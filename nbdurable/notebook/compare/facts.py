@@ -10,7 +10,7 @@ from nbdurable.annotations import Score
 from nbdurable.blocks import Json, Reply, Usage
 from nbdurable.entries import CompactionEntry, Entry, MessageEntry
 from nbdurable.notebook.compare.columns import Column, varying_axes
-from nbdurable.reprs import duration, model_name, money, one_line
+from nbdurable.reprs import duration, model_names, money, one_line
 from nbdurable.wire import dumps
 
 UNKNOWN = "–"
@@ -76,7 +76,8 @@ def facts_of(columns: Sequence[Column], figures: Sequence[Figures]) -> list[list
     axes = varying_axes(columns)
     for axis in axes:
         rows.append(_texts(axis, [_value(column.axes.get(axis)) for column in columns]))
-    models = [", ".join(map(model_name, f.models)) for f in figures]
+    short = model_names(name for f in figures for name in f.models)
+    models = [", ".join(short[name] for name in f.models) for f in figures]
     if "model" not in axes:
         rows.append(_texts("model", models))
     systems = [column.system or "" for column in columns]

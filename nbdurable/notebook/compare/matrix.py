@@ -21,7 +21,7 @@ from nbdurable.notebook.compare.columns import columns_of
 from nbdurable.notebook.compare.comparing import Body, Compared, Comparing
 from nbdurable.notebook.compare.matrixhtml import matrix_html
 from nbdurable.notebook.showing import Twins, show
-from nbdurable.reprs import count, joined, model_name, money, one_line
+from nbdurable.reprs import count, joined, model_names, money, one_line
 from nbdurable.wire import dumps
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ def matrix_body(experiment: Experiment) -> Body:
     cells, axes = experiment.cells(), list(experiment.axes)
     scores = _scores(experiment, cells)
     across = _across(cells, axes)
-    heads = list(dict.fromkeys(_label(cell.axes.get(across)) for cell in cells))
+    heads = _heads(cell.axes.get(across) for cell in cells)
+    names = model_names(n for c in cells if isinstance(n := c.axes.get("model"), str))
     grouped: dict[str, list[Cell]] = {}
     kept = [axis for axis in axes if axis != across]
     for cell in cells:
@@ -140,10 +141,14 @@ def matrix_body(experiment: Experiment) -> Body:
         ),
         "axes": [axis for axis in kept if axis != SAMPLE],
         "across": across,
-        "heads": heads,
+        "heads": list(heads.values()),
         "scores": list(dict.fromkeys(name for row in scores.values() for name in row)),
         "running": running,
-        "rows": [_row(row, kept, across, heads, scores) for row in grouped.values()],
+        "rows": [
+            {"labels": [_axis_label(axis, row[0], names) for axis in kept if axis != SAMPLE]}
+            | _row(row, across, heads, scores)
+            for row in grouped.values()
+        ],
     }
 
 
@@ -162,21 +167,19 @@ def _across(cells: Sequence[Cell], axes: Sequence[str]) -> str:
 
 def _row(
     cells: Sequence[Cell],
-    kept: Sequence[str],
     across: str,
-    heads: Sequence[str],
+    heads: Iterable[str],
     scores: Mapping[int, Mapping[str, Json]],
 ) -> Body:
     groups = _groups(cells)
     found = {
-        _label(cell.axes.get(across)): _cell(cell, groups.get(cell.i), scores.get(cell.i, {}))
+        dumps(cell.axes.get(across)): _cell(cell, groups.get(cell.i), scores.get(cell.i, {}))
         for cell in cells
     }
     given = [scores.get(cell.i, {}) for cell in cells]
     names = dict.fromkeys(name for one in given for name in one)
     runs = [cell.run for cell in cells if cell.run is not None]
     return {
-        "labels": [_axis_label(axis, cells[0]) for axis in kept if axis != SAMPLE],
         "cells": [found.get(head) for head in heads],
         "agreement": agreement(groups.values()),
         "scores": {
@@ -230,9 +233,21 @@ def _mean(values: Iterable[Any], *, total: bool = False) -> float | None:
     return sum(known) if total else statistics.fmean(known)
 
 
-def _axis_label(axis: str, cell: Cell) -> str:
+def _heads(values: Iterable[Json]) -> dict[str, str]:
+    """Return what stands over each column, by its value as JSON; no two say the same."""
+    heads: dict[str, str] = {}
+    met: Counter[str] = Counter()
+    for value in values:
+        if (key := dumps(value)) not in heads:
+            label = _label(value)
+            met[label] += 1
+            heads[key] = label if met[label] == 1 else f"{label} ({met[label]})"
+    return heads
+
+
+def _axis_label(axis: str, cell: Cell, names: Mapping[str, str]) -> str:
     value = cell.axes.get(axis)
-    return model_name(value) if axis == "model" and isinstance(value, str) else _label(value)
+    return names[value] if axis == "model" and isinstance(value, str) else _label(value)
 
 
 def _label(value: Json) -> str:

@@ -29,6 +29,7 @@ export class Link {
     /** @type {Map<string, string[]>} */
     this.pieces = new Map();
     this.isResyncing = false;
+    this.heardAt = performance.now();
     /** @type {any[]} */
     this.timers = [];
     this.receive = this.receive.bind(this);
@@ -85,6 +86,7 @@ export class Link {
 
   /** @param {any} message */
   receive(message) {
+    this.heardAt = performance.now();
     if (message.type === "piece") message = this.whole(message);
     if (!message) return;
     if (message.type === "snapshot") {
@@ -127,10 +129,11 @@ export class Link {
     return JSON.parse(texts.join(""));
   }
 
-  close() {
+  /** A last word to a model that goes too could meet the end of the side road. @param {boolean} [isLast] */
+  close(isLast = false) {
     this.model.off("msg:custom", this.receive);
     this.timers.forEach(clearTimeout);
-    this.post({ type: "bye", view: this.name });
+    if (!isLast) this.post({ type: "bye", view: this.name });
     for (const waiting of this.waiting.values()) waiting.timers.forEach(clearTimeout);
     this.waiting.clear();
   }

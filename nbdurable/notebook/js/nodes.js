@@ -87,3 +87,40 @@ function tableScroller(table) {
   put(box, table);
   return box;
 }
+
+/** A text that grows, block by block: what is the same as before stays untouched in the page. */
+export class GrowingNodes {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    /** @type {MarkdownNode[]} */
+    this.nodes = [];
+    /** @type {ChildNode[][]} */
+    this.made = [];
+  }
+
+  /** Show nodes; those that are the very same as before, from the first on, are left alone. @param {MarkdownNode[]} nodes */
+  show(nodes) {
+    let same = 0;
+    while (same < nodes.length && nodes[same] === this.nodes[same]) same++;
+    this.nodes = nodes;
+    for (const block of this.made.splice(same)) block.forEach((node) => node.remove());
+    for (const node of nodes.slice(same)) {
+      const made = [...nodesToDom([node]).childNodes];
+      put(this.root, ...made);
+      this.made.push(made);
+    }
+  }
+}
+
+const HOLDS_TEXT = new Set(["P", "UL", "OL", "LI", "BLOCKQUOTE", "PRE"]);
+
+/** Where characters belong that come after formatted text, before it is read with them. @param {Element} root @returns {Element} */
+export function growthPoint(root) {
+  for (let at = root; ; ) {
+    const last = at.lastElementChild?.matches(".nbd-box") ? at.lastElementChild.firstElementChild : at.lastElementChild;
+    if (at.tagName === "PRE") return last ?? at;
+    if (!last || !HOLDS_TEXT.has(last.tagName)) return at;
+    at = last;
+  }
+}

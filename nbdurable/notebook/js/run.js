@@ -1,8 +1,8 @@
 // @ts-check
 /** A run while it goes on: what has come, a closing line that ticks, and a button that stops it. */
-import { el, forwardToHost, put, setText } from "./dom.js";
+import { el, forwardToHost, setText } from "./dom.js";
 import { Link } from "./link.js";
-import { nodesToDom } from "./nodes.js";
+import { GrowingNodes } from "./nodes.js";
 
 /**
  * @typedef {import("./nodes.js").MarkdownNode} MarkdownNode
@@ -25,28 +25,16 @@ function render({ model, el: host }) {
     forwardToHost(root, event);
     event.stopPropagation();
   });
-  /** @type {Node[][]} */
-  let blocks = [];
-
-  /** Show blocks from one place on; those before it stay untouched. @param {number} from @param {MarkdownNode[]} nodes */
-  function show(from, nodes) {
-    for (const block of blocks.splice(from)) block.forEach((node) => body.removeChild(node));
-    for (const node of nodes) {
-      const made = [...nodesToDom([node]).childNodes];
-      put(body, ...made);
-      blocks.push(made);
-    }
-  }
-
+  const grown = new GrowingNodes(body);
   const link = new Link(model, {
     onSnapshot: (/** @type {RunState} */ state) => {
-      show(0, state.nodes);
+      grown.show(state.nodes);
       setText(foot, state.foot);
     },
     onOps: (ops) => {
       for (const op of ops) {
-        if (op.from > blocks.length) return link.resync();
-        show(op.from, op.nodes);
+        if (op.from > grown.nodes.length) return link.resync();
+        grown.show([...grown.nodes.slice(0, op.from), ...op.nodes]);
         setText(foot, op.foot);
       }
     },
@@ -64,7 +52,7 @@ function render({ model, el: host }) {
   });
   host.appendChild(root);
   return () => {
-    link.close();
+    link.close(true); // the kernel closes the model as it puts the finished answer here
     root.remove();
   };
 }

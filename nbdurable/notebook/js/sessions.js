@@ -6,7 +6,7 @@ import { Link } from "./link.js";
 
 /**
  * @typedef {{ id: string, title: string, entries: number, branches: number, models: string, cost: number, at: number, parent: string | null, found: string | null }} SessionRow
- * @typedef {{ total: number, found: number, first: number, rows: SessionRow[] }} SessionWindow
+ * @typedef {{ total: number, found: number, first: number, rows: SessionRow[], forks?: boolean }} SessionWindow
  * @typedef {{ key: string, name: string, isNumber?: boolean, of: (row: SessionRow) => string }} SessionColumn
  */
 
@@ -40,6 +40,11 @@ export function timeOf(ms, now = new Date()) {
   const time = `${two(date.getHours())}:${two(date.getMinutes())}`;
   if (date.toDateString() === now.toDateString()) return `today ${time}`;
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`;
+}
+
+/** A store's name without its folder; the address of a server is one name. @param {string} store */
+export function fileOf(store) {
+  return store.includes("://") ? store : store.replace(/^.*[/\\](?=.)/, "");
 }
 
 let sessionViews = 0;
@@ -86,7 +91,7 @@ export class SessionsView {
 
   /** Take the whole state. @param {SessionWindow & { store: string, open: string | null }} body */
   load(body) {
-    setText(this.title, body.store);
+    setText(this.title, fileOf(body.store));
     this.title.title = body.store;
     this.open = body.open;
     if (this.asked.query || this.asked.sort !== "at" || !this.asked.down) this.ask();
@@ -99,6 +104,8 @@ export class SessionsView {
     if (body.first === 0) this.rows.clear();
     this.total = body.total;
     this.found = body.found;
+    this.root.classList.toggle("nbd-sess-flat", body.forks === false);
+    setAttr(this.grid, "aria-colcount", SESSION_COLUMNS.length - (body.forks === false ? 1 : 0));
     body.rows.forEach((row, at) => this.rows.set(body.first + at, row));
     this.wanted.delete(body.first);
     this.at = Math.max(0, Math.min(this.at, this.found - 1));

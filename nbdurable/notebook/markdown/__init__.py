@@ -46,7 +46,12 @@ def to_html(text: str) -> str:
 
     An unclosed fence reaches to the end, so a text may be cut anywhere, as while it streams.
     """
-    return "".join(_blocks(_lines(text), 0, tight=False))
+    return "".join(html for _, html in blocks_of(text))
+
+
+def blocks_of(text: str) -> list[tuple[int, str]]:
+    """Return the outermost blocks of `text`: the line at which each begins, and its HTML."""
+    return list(_blocks(_lines(text), 0, tight=False))
 
 
 def _lines(text: str) -> list[str]:
@@ -64,33 +69,32 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _blocks(lines: list[str], depth: int, *, tight: bool) -> Iterator[str]:
+def _blocks(lines: list[str], depth: int, *, tight: bool) -> Iterator[tuple[int, str]]:
     at = 0
     while at < len(lines):
-        line = lines[at]
+        line, begin = lines[at], at
         if not line.strip():
             at += 1
-        elif fence := _fence(line):
+            continue
+        if fence := _fence(line):
             html, at = _code(lines, at, fence)
-            yield html
         elif heading := _heading(line):
-            yield heading
-            at += 1
+            html, at = heading, at + 1
         elif _is_rule(line):
-            yield "<hr>"
-            at += 1
+            html, at = "<hr>", at + 1
         elif depth < MAX_DEPTH and line.lstrip().startswith(">"):
             html, at = _quote(lines, at, depth)
-            yield html
         elif depth < MAX_DEPTH and (item := _ITEM.match(line)):
             html, at = _list(lines, at, depth, item)
-            yield html
         elif _is_table(lines, at):
             html, at = _table(lines, at)
-            yield html
         else:
             html, at = _paragraph(lines, at, depth, tight=tight)
-            yield html
+        yield begin, html
+
+
+def _inside(lines: list[str], depth: int, *, tight: bool) -> str:
+    return "".join(html for _, html in _blocks(lines, depth + 1, tight=tight))
 
 
 def _starts_block(line: str, depth: int) -> bool:
@@ -160,8 +164,7 @@ def _quote(lines: list[str], at: int, depth: int) -> tuple[str, int]:
     while at < len(lines) and lines[at].lstrip().startswith(">"):
         inner.append(lines[at].lstrip()[1:].removeprefix(" "))
         at += 1
-    body = "".join(_blocks(inner, depth + 1, tight=False))
-    return f"<blockquote>{body}</blockquote>", at
+    return f"<blockquote>{_inside(inner, depth, tight=False)}</blockquote>", at
 
 
 @dataclass(slots=True)
@@ -174,8 +177,7 @@ class _Item:
             self.lines.pop()
         tight = all(line.strip() for line in self.lines)
         value = f' value="{self.number}"' if self.number is not None else ""
-        body = "".join(_blocks(self.lines, depth + 1, tight=tight))
-        return f'<li dir="auto"{value}>{body}</li>'
+        return f'<li dir="auto"{value}>{_inside(self.lines, depth, tight=tight)}</li>'
 
 
 def _list(lines: list[str], at: int, depth: int, first: re.Match[str]) -> tuple[str, int]:

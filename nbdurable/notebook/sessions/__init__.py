@@ -18,7 +18,7 @@ from nbdurable.notebook.sessions.table import sessions_html
 from nbdurable.notebook.showing import live_bundle, show
 from nbdurable.opening import open as open_session
 from nbdurable.opening import recorded_model
-from nbdurable.reprs import model_name, one_line
+from nbdurable.reprs import model_names, one_line
 from nbdurable.stored import SessionSummary
 from nbdurable.stores.base import Store
 
@@ -44,7 +44,7 @@ def row_of(summary: SessionSummary) -> Row:
         "title": one_line(summary.title, TITLE_CHARS),
         "entries": summary.entries,
         "branches": summary.leaves,
-        "models": ", ".join(model_name(name) for name in summary.models),
+        "models": ", ".join(model_names(summary.models).values()),
         "cost": summary.cost_usd,
         "at": summary.last_at // 1_000,
         "parent": summary.session.parent_session_id,
@@ -95,7 +95,13 @@ class SessionRows:
             self._asked = asked
         first = max(int(first), 0)
         rows = self._sorted[first : first + min(int(size) or WINDOW_ROWS, MOST_WINDOW_ROWS)]
-        return {"total": self.total, "found": len(self._sorted), "first": first, "rows": rows}
+        return {
+            "total": self.total,
+            "found": len(self._sorted),
+            "first": first,
+            "rows": rows,
+            "forks": any(row["parent"] for row in self._rows),
+        }
 
     def _fitting(self, query: str) -> list[Row]:
         if not query:
@@ -144,7 +150,8 @@ class SessionsWidget(Bridge):
     acts: ClassVar[Mapping[str, str]] = {"open": "_open", "shut": "_shut"}
     asks: ClassVar[Mapping[str, str]] = {"rows": "_window"}
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, *, has_room: bool = True) -> None:
+        self._has_room = has_room  # for a session below; where a host gives none, code is shown
         self._library = library
         self._rows = SessionRows(library)
         self._below: Any = None
@@ -188,6 +195,9 @@ class SessionsWidget(Bridge):
     def _open(self, id: str) -> dict[str, Any]:
         """Open a session below, in place of the one before."""
         store = self._library._held()
+        code = f"nb.open({id!r}, store={self._library._name!r})"
+        if not self._has_room:
+            return {"id": id, "code": f"open it in a cell: {code}"}
         session = open_session(id, store=store, model=_model_of(store, id))
         self._leave()
         self.session = session
@@ -196,7 +206,6 @@ class SessionsWidget(Bridge):
             self._below.update(live_bundle(self._tree), raw=True)
         with self.guard:
             self.put({"op": "open", "id": id})
-        code = f"nb.open({id!r}, store={self._library._name!r})"
         return {"id": id, "code": code}
 
     def _shut(self) -> None:

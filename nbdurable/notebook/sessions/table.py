@@ -19,14 +19,15 @@ def sessions_html(store: str, listed: Mapping[str, Any] | None) -> str:
         return page(f"<div><b>{plain(one_line(store))}</b></div>", name="nbd-cells")
     title = joined((one_line(store), count(listed["total"], "session")))
     rows = listed["rows"][:MAX_ROWS]
-    body = "".join(_row(row) for row in rows)
+    width = len(HEADS) if listed["forks"] else len(HEADS) - 1
+    body = "".join(_row(row, width) for row in rows)
     more = listed["found"] - len(rows)
     rest = f'<p class="nbd-dim">… {count(more, "more session")}</p>' if more > 0 else ""
-    table = f"<table>{_tr('th', HEADS)}{body}</table>" if rows else ""
+    table = f"<table>{_tr('th', HEADS[:width])}{body}</table>" if rows else ""
     return page(f"<div><b>{plain(title)}</b></div>{table}{rest}", name="nbd-cells")
 
 
-def _row(row: Mapping[str, Any]) -> str:
+def _row(row: Mapping[str, Any], width: int) -> str:
     title = plain(row["title"] or "(no text)")
     name = f'<b>{title}</b> <span class="nbd-dim">{plain(one_line(row["id"], 60))}</span>'
     cells = (
@@ -37,7 +38,7 @@ def _row(row: Mapping[str, Any]) -> str:
         datetime.fromtimestamp(row["at"] / 1_000, UTC).strftime("%Y-%m-%d %H:%M"),
         one_line(row["parent"] or "", 60),
     )
-    rest = "".join(f'<td dir="auto">{plain(text)}</td>' for text in cells)
+    rest = "".join(f'<td dir="auto">{plain(text)}</td>' for text in cells[: width - 1])
     return f'<tr><td dir="auto">{name}</td>{rest}</tr>'
 
 

@@ -14,12 +14,16 @@ from nbdurable.notebook.assets import css, esm
 from nbdurable.notebook.bridge import Bridge, Op, Refused, called
 from nbdurable.notebook.compare.comparing import Compared, Comparing
 from nbdurable.notebook.showing import Twins, show
-from nbdurable.notebook.static import image_html
+from nbdurable.notebook.static import brief_html, image_html
 from nbdurable.notebook.tree.actions import Actions
+from nbdurable.notebook.tree.explored import Explored
 from nbdurable.notebook.tree.feed import Feed
 from nbdurable.notebook.tree.looking import Looking
 from nbdurable.reprs import count
 from nbdurable.session import Session
+from nbdurable.stored import StoredEntry
+
+BRIEF_FROM = 5_000  # entries; the static form of more is made after the live one is shown
 
 _STORED = frozenset(("add", "set", "marks", "head"))
 
@@ -85,10 +89,20 @@ class SessionTree(Bridge):
 
     def html(self) -> str:
         """Return the tree as HTML without script, of bounded size."""
-        return image_html(self.session.image, self.session.leaf.id)
+        exp, rows = self.feed.columns.exp, self.feed.explored.rows
+
+        def exp_of(node: StoredEntry) -> int:
+            return exp[node.n - 1] if node.n <= len(exp) else -1  # not seen here yet
+
+        experiments = (exp_of, rows) if rows else None
+        return image_html(self.session.image, self.session.leaf.id, experiments)
+
+    def _brief(self) -> str:
+        return brief_html(self.session.image, self.session.leaf.id)
 
     def _ipython_display_(self) -> None:
-        self.twins.add(show(self, self.html))
+        is_large = len(self.feed.columns) >= BRIEF_FROM
+        self.twins.add(show(self, self.html, self._brief if is_large else None))
 
     def close(self) -> None:
         """Let go of the views and of the session; idempotent."""
@@ -100,7 +114,15 @@ class SessionTree(Bridge):
 def fresh_html(session: Session) -> str:
     """Return the tree of a session as it is stored now, as HTML without script."""
     session.fresh()
-    return image_html(session.image, session.leaf.id)
+    image = session.image
+    explored = Explored(image)
+    plans = explored.fresh_plans()
+    if not plans:
+        return image_html(image, session.leaf.id)
+    explored.take_plans(plans)
+    explored.take_runs(image.store.load_runs(image.session_id))
+    list(explored.changes(()))
+    return image_html(image, session.leaf.id, (explored.of_entry, explored.rows))
 
 
 def show_session(session: Session) -> None:

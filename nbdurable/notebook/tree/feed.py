@@ -17,14 +17,13 @@ from typing import Any
 
 from nbdurable.errors import NbDurableError, StoreClosed, told
 from nbdurable.events import Event
-from nbdurable.loaded import Loaded
 from nbdurable.models.params import recorded
 from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.tree.columns import ABORTED, ERROR, Columns
 from nbdurable.notebook.tree.explored import Explored
-from nbdurable.notebook.tree.following import Following
+from nbdurable.notebook.tree.following import Following, runs_of
 from nbdurable.notebook.tree.marks import marks_of
-from nbdurable.notebook.tree.poller import POLLER
+from nbdurable.notebook.tree.poller import look_out
 from nbdurable.origin import is_alive
 from nbdurable.reprs import one_line
 from nbdurable.run import Run
@@ -63,7 +62,7 @@ class Feed:
         self._is_stopped = self._is_told = False
         self._runs: dict[str, Run] = {}  # to be followed: held, as they may end at once
         self._done: weakref.WeakSet[Run] = weakref.WeakSet(
-            run for run in _runs_of(self.image) if run.is_done
+            run for run in runs_of(self.image) if run.is_done
         )
         self._stop_watching = self._watch()
         self._collect()
@@ -104,13 +103,13 @@ class Feed:
         self._is_told = True  # from here on the page learns of each change
         with self._widget.guard:
             self._note_failures(runs)
-        POLLER.add(self)
+        self._stop_looking_out = look_out(self, self.image.store, self.image.session_id)
         thread = threading.Thread(target=self._serve, name="nbdurable-feed", daemon=True)
         thread.start()
 
     def _collect(self) -> None:
         """Hold the runs that go on: one that fails at once is gone before the next look."""
-        for run in _runs_of(self.image):
+        for run in runs_of(self.image):
             if run not in self._done:
                 self._runs.setdefault(run.run_id, run)
 
@@ -118,12 +117,12 @@ class Feed:
         """Look for changes soon; to be called from any thread."""
         self._woken.set()
 
-    def poll(self) -> None:
-        """Look whether the store has changed, as others may write to it."""
+    def poll(self, *, is_told: bool = False) -> None:
+        """Look whether the store has changed, or take it as told: others may write to it."""
         if self._widget.was_left:
             return
         try:
-            changes: int | None = self.image.store.changes(self.image.session_id)
+            changes = None if is_told else self.image.store.changes(self.image.session_id)
         except NbDurableError:
             changes = None
         if changes != self._seen:
@@ -133,7 +132,7 @@ class Feed:
         """Follow no more."""
         self._is_stopped = True
         self._stop_watching()
-        POLLER.discard(self)
+        self._stop_looking_out()
         for following in list(self.following.values()):
             following.run.is_asked_elsewhere = False
         self.wake()
@@ -169,6 +168,10 @@ class Feed:
                 for op in self._changes(runs, leaf_id, is_closed, read, news, entries):
                     if self._is_told:
                         self._widget.put(op)
+            for one in filter(Following.is_due, self.following.values()):
+                fresh = one.format()  # under no guard: a long paragraph takes its time
+                with self._widget.guard:
+                    self._widget.put(one.formatted(*fresh))
 
     def _read_store(self, is_closed: bool) -> Op:
         """Read what the image does not hold, if the store has changed; under no lock of ours."""
@@ -347,7 +350,7 @@ class Feed:
             "cost_usd": self.columns.cost_usd,
             "tools": [tool.name for tool in settings.tools],
             "is_closed": is_closed,
-            "replay": session.replay is not None,
+            "replay": session.replay is not None and session.replay.is_only,
         }
         fresh = {name: value for name, value in now.items() if self.head.get(name, ...) != value}
         if fresh:
@@ -389,10 +392,6 @@ class Feed:
             near.add(n)
             n = parent[n - 1]
         return sorted(near)
-
-
-def _runs_of(image: Loaded) -> list[Run]:
-    return [run for ref in image.live.valuerefs() if (run := ref()) is not None]
 
 
 def preview_of(entry: StoredEntry) -> str:

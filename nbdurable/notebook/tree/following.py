@@ -1,7 +1,8 @@
 """A run on its way, as a row that a tree shows below the entry it has come to.
 
 Owns what of a run's events is seen while it goes on. The one idea: the run's log is read, never
-waited for, so that neither the run nor a cell that waits for it is held up (B17).
+waited for, so that neither the run nor a cell that waits for it is held up (B17). Its answer is
+told as characters, at once, and some times a second as the formatted text that these came to.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from typing import Any
 
 from nbdurable.errors import told
 from nbdurable.events import Event
+from nbdurable.loaded import Loaded
+from nbdurable.notebook.markdown.growing import GrowingText
+from nbdurable.notebook.markdown.nodes import Nodes
 from nbdurable.questions import Question
 from nbdurable.reprs import duration, one_line
 from nbdurable.run import Run
 
 Op = dict[str, Any]
 NOTE_CHARS = 300
+FORMAT_EVERY_S = 0.1
+FORMAT_CHARS_PER_S = 60_000  # read again: a long paragraph is formatted less often,
+FORMAT_MOST_CHARS = 20_000  # and one that is longer when its line ends
 
 
 class Following:
@@ -40,6 +47,8 @@ class Following:
             "exp": exp,
             "state": "waiting",
             "text": "",
+            "blocks": [],  # the text as nodes, and what of it came after they were made
+            "tail": "",
             "thinking": False,
             "ttft": None,
             "started": at_ms,
@@ -51,6 +60,8 @@ class Following:
         self._now = now
         self._asked_at = now()
         self._read = 0
+        self._growing = GrowingText()
+        self._format_at = 0.0
         self._tools: dict[str, str] = {}
         self._asked: tuple[Question, ...] = ()
 
@@ -82,7 +93,30 @@ class Following:
     def _say(self, text: str) -> Iterator[Op]:
         if text:
             self.row["text"] += text
+            self.row["tail"] += text
+            self._growing.add(text)
             yield {"op": "text", "run": self.run.run_id, "text": text}
+
+    def is_due(self) -> bool:
+        """Whether what came should be formatted now."""
+        tail = self.row["tail"]
+        is_long = self._growing.open_chars > FORMAT_MOST_CHARS and "\n" not in tail
+        return bool(tail.strip()) and not is_long and self._now() >= self._format_at
+
+    def format(self) -> tuple[int, Nodes]:
+        """Read what came, without changing the row; it is put there by `formatted`."""
+        chars = self._growing.open_chars
+        self._format_at = self._now() + max(FORMAT_EVERY_S, chars / FORMAT_CHARS_PER_S)
+        return self._growing.read()
+
+    def formatted(self, start: int, nodes: Nodes) -> Op:
+        """Put formatted text in the place of what stood there from the node `start` on."""
+        blocks = self._growing.nodes
+        # blanks at the end are no part of a block; the next word is not to stick to the last
+        is_apart = self.row["text"][-1:].isspace() and bool(blocks) and blocks[-1][0] != "pre"
+        self.row.update(blocks=blocks, tail=" " if is_apart else "")
+        told = {"from": start, "nodes": nodes, "tail": self.row["tail"]}
+        return {"op": "md", "run": self.run.run_id, **told}
 
     def _other(self, event: Event, n_of: Callable[[str | None], int]) -> Iterator[Op]:
         match event.type:
@@ -109,6 +143,10 @@ class Following:
                 yield from self._change(state="retry", note=note)
 
     def _ended(self, event: Event, n_of: Callable[[str | None], int]) -> Iterator[Op]:
+        if self.row["tail"]:
+            yield self.formatted(*self.format())
+        self._growing, self._format_at = GrowingText(), 0.0
+        self.row.update(blocks=[], tail="")  # as the page takes it from a text that begins anew
         fields: Op = {"parent": n_of(event.leaf_id), "text": "", "thinking": False, "note": ""}
         if event.usage is not None:
             fields["tokens"] = (self.row["tokens"] or 0) + event.usage.total_tokens
@@ -145,3 +183,8 @@ class Following:
         """Return the entry at which the run failed and the text of what ended it, or ``""``."""
         failure = self.run._failure
         return self.run.leaf_id, "" if failure is None else told(failure)
+
+
+def runs_of(image: Loaded) -> list[Run]:
+    """Return the runs that this process knows of."""
+    return [run for ref in image.live.valuerefs() if (run := ref()) is not None]

@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 
 from nbdurable.errors import NbDurableError, StoreError, shown
-from nbdurable.stored import StoredEntry, digest_of
+from nbdurable.stored import StoredEntry, is_intact
 from nbdurable.stores.duckdb import faults, gaps, instances, schema
 from nbdurable.stores.duckdb.log import commits_from, read_log, silent_break
 from nbdurable.stores.duckdb.schema import ALIAS, COLUMNS, FIELDS, TABLES
@@ -174,7 +174,7 @@ def _changed_entries(cursor: duckdb.DuckDBPyConnection) -> Iterator[str]:
     )
     for row in _each(cursor, f"select {names} from {ALIAS}.nbd.entries"):
         entry = StoredEntry._make(row)
-        if digest_of(entry) != entry.digest:
+        if not is_intact(entry):
             yield entry.id
 
 

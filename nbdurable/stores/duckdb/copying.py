@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import duckdb
 
-from nbdurable.errors import StoreError
+from nbdurable.errors import StoreError, shown
 from nbdurable.stores.duckdb import faults, schema
 from nbdurable.stores.duckdb.schema import ALIAS, ROW_GROUP_SIZE, STORAGE_VERSION, TABLES
 
@@ -34,6 +34,8 @@ def back_up(cursor: duckdb.DuckDBPyConnection, path: str, to: str) -> None:
         There is something at `to`, its folder is not there, or it cannot be written.
     """
     folder = os.path.dirname(to)
+    if "\0" in to:
+        raise StoreError(f"backup {shown(to)} holds NUL; choose another path")
     if os.path.lexists(to):
         raise StoreError(f"backup {to!r} is there already; choose another path, or remove it")
     if not os.path.isdir(folder):

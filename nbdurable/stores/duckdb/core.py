@@ -13,6 +13,7 @@ import threading
 
 from nbdurable.errors import StoreError
 from nbdurable.stores.duckdb import place
+from nbdurable.stores.duckdb.errands import Errands
 from nbdurable.stores.duckdb.lease import Lease
 from nbdurable.stores.duckdb.reader import Reader
 from nbdurable.stores.duckdb.spool import Spool
@@ -29,7 +30,8 @@ class Core:
         self.pid = os.getpid()
         self.handles = 0
         place.check_place(path, read_only=read_only)
-        self.spool = Spool(path, f"{self.pid}-{secrets.token_hex(4)}")
+        owner = f"{self.pid}-{secrets.token_hex(4)}"
+        self.spool = Spool(path, owner)
         self.lease = Lease(
             path, self.spool, self._turns(), timeout_s=timeout_s, read_only=read_only
         )
@@ -39,7 +41,7 @@ class Core:
             self.spool.close()
             raise
         self.reader = Reader(self.lease)
-        self.writer = Writer(self.lease)
+        self.writer = Writer(self.lease, Errands(self.spool.folder, owner, self.spool.is_alive))
         if not read_only and os.path.isdir(place.work_folder(path)):
             # Inside a hold, when nobody can be at work there.
             self.reader.read(lambda cursor: place.remove_left(path))

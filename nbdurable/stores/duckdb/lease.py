@@ -20,10 +20,11 @@ import duckdb
 
 from nbdurable.errors import StoreClosed, StoreError
 from nbdurable.stores.duckdb import faults, instances, place, repair, schema
-from nbdurable.stores.duckdb.replays import Replays
+from nbdurable.stores.duckdb.errands import DoneElsewhere, Errand
 from nbdurable.stores.duckdb.schema import ALIAS
 from nbdurable.stores.duckdb.spool import Spool
 from nbdurable.stores.duckdb.turns import Turns
+from nbdurable.stores.duckdb.upkeep import Upkeep
 from nbdurable.stores.duckdb.witness import Witness
 
 _log = logging.getLogger("nbdurable")
@@ -75,7 +76,7 @@ class Lease:
         self._is_attached = False
         self._is_closed = False
         self._attached_at = self._used_at = 0.0
-        self._replays = Replays()
+        self._upkeep = Upkeep()
         self._lingering: threading.Thread | None = None
         self._wal_seen, self._file = (0, 0), (0, 0)
         self._base = instances.take()
@@ -111,14 +112,16 @@ class Lease:
             raise
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def held(self, errand: Errand | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """Hold the file for one operation and yield a cursor of its own.
 
         Not for the main thread, in which an interrupt could come between attaching and its note;
-        `aside.run` is.
+        `aside.run` is. `errand` is what it is for; it is posted when another process has the turn.
 
         Raises
         ------
+        DoneElsewhere
+            The errand was answered meanwhile.
         StoreClosed
             After `close`.
         StoreLocked
@@ -130,7 +133,7 @@ class Lease:
                 self._change.wait_for(lambda: self._holds == 0, _MOST_DRAIN_S)
                 self._check_open()
             if not self._is_attached:
-                self._attach(self._timeout_s)
+                self._attach(self._timeout_s, errand)
             self._holds += 1
             cursor = self._base.cursor()
         try:
@@ -190,6 +193,11 @@ class Lease:
         """Return a number that grows when others wrote; by a `stat`, without attaching."""
         return self.witness.look(self._file)
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the file is kept from all others, and not only for the time of a hold."""
+        return self._keepers > 0
+
     def due_bytes(self) -> int:
         """Return how long the log may be before an idle moment is used for a checkpoint."""
         return _OWN_LOG_BYTES if self._keepers else _IDLE_LOG_BYTES
@@ -236,13 +244,8 @@ class Lease:
         return place.log_of(self.path)[1]
 
     def sync_name(self) -> None:
-        """Make the name of a new write-ahead log durable; DuckDB itself never syncs the folder."""
-        inode, size = self._wal_seen
-        self._wal_seen = place.log_of(self.path)
-        if self._wal_seen == (0, 0):
-            return
-        if (inode != self._wal_seen[0] or size > self._wal_seen[1]) and os.name == "posix":
-            place.sync_folder(self.path)
+        """Make the name of a new write-ahead log durable."""
+        self._wal_seen = place.sync_log_name(self.path, self._wal_seen)
 
     # -- under the condition -------------------------------------------------------------------
 
@@ -254,11 +257,13 @@ class Lease:
         if self.is_misplaced():
             raise place.misplaced(self.path)
 
-    def _attach(self, timeout_s: float) -> None:
+    def _attach(self, timeout_s: float, errand: Errand | None = None) -> None:
         deadline = time.monotonic() + timeout_s
         try:
-            if self._turns is not None:
-                self._turns.enter(deadline)  # else DuckDB's lock decides, and names the holder
+            if self._turns is not None:  # else DuckDB's lock decides, and names the holder
+                self._turns.enter(deadline, errand)
+            if errand is not None and errand.is_done():
+                raise DoneElsewhere
             self._attach_by(deadline)
         except BaseException:
             self._leave_turn()
@@ -286,7 +291,7 @@ class Lease:
                     read_only=self.read_only,
                 )
                 if place.identity(self.path) == wanted:
-                    self._replays.attached(time.monotonic() - began, has_log=has_log)
+                    self._upkeep.attached(time.monotonic() - began, has_log=has_log)
                     return
                 # Replaced meanwhile: which of the two is attached is not known.
                 self._base.execute(f"detach {ALIAS}")
@@ -335,15 +340,9 @@ class Lease:
         if not self._is_attached:
             return
         if not self.read_only:
-            self._shorten_log()
+            self._upkeep.shorten(self.wal_bytes(), self._checkpoint)
         self._detach()
         self._leave_turn()
-
-    def _shorten_log(self) -> None:
-        if self._replays.is_checkpoint_due(self.wal_bytes()):
-            began = time.monotonic()
-            self._checkpoint()
-            self._replays.checkpointed(time.monotonic() - began)
 
     def _leave_turn(self) -> None:
         if self._turns is not None:

@@ -42,6 +42,17 @@ def log_of(path: str) -> tuple[int, int]:
     return (status.st_ino, status.st_size)
 
 
+def sync_log_name(path: str, seen: tuple[int, int]) -> tuple[int, int]:
+    """Make the name of a log durable that is new or longer than the one seen; return its `log_of`.
+
+    DuckDB itself never syncs the folder.
+    """
+    now = log_of(path)
+    if now != (0, 0) and (now[0] != seen[0] or now[1] > seen[1]):
+        sync_folder(path)
+    return now
+
+
 def fingerprint(path: str) -> Fingerprint | None:
     """Return what differs once anybody wrote to a file; None where that cannot be told yet.
 
@@ -81,6 +92,11 @@ def check_place(path: str, *, read_only: bool = False) -> None:
         raise StoreError(
             f"store {path!r} has a backslash in its path, which DuckDB takes for a folder; "
             "choose another path"
+        )
+    if "?" in path:
+        raise StoreError(
+            f"store {path!r} has a question mark in its path, from where on DuckDB takes it for "
+            "the query of a URL and keeps its log elsewhere; choose another path"
         )
     if len(os.fsencode(os.path.basename(path))) > _MOST_NAME_BYTES:
         raise StoreError(

@@ -27,6 +27,7 @@ from nbdurable.stores.duckdb.turns import Turns, new_lock
 _log = logging.getLogger("nbdurable")
 _COMPACT_BYTES = 8 << 20  # a longer file is rewritten with the newest snapshot of each draft
 _ENTER_S = 5.0  # for one who looks at this moment whether the process is alive
+ASKED, ANSWERED, UNFINISHED = (".ask", ".done", ".asking")  # of errands, see there
 _LOOK_S = 1.0  # between two looks whether others are alive
 
 
@@ -86,6 +87,10 @@ class Spool:
             for path in sorted(locks)
             if path.name != self._own and path.name.partition("-")[0].isdecimal()
         }
+
+    def is_alive(self, owner: str) -> bool:
+        """Whether the process of that name is, as of now."""
+        return not _is_gone(_lock_path(self.folder / owner))
 
     def put(self, draft: SpoolDraft) -> None:
         """Write the newest snapshot of a draft; without a sync.
@@ -261,6 +266,9 @@ def _is_gone(lock_path: Path) -> bool:
 
 def _free(lock: FileLock, path: Path) -> None:
     # The lock's file goes first: whoever takes a lock afterwards finds no spool to recover.
+    for suffix in (ASKED, ANSWERED, UNFINISHED):
+        with contextlib.suppress(OSError):  # one that stays is nobody's any more
+            path.with_suffix(suffix).unlink(missing_ok=True)
     try:
         if not path.exists():
             _lock_path(path).unlink(missing_ok=True)

@@ -4,8 +4,9 @@
  * their number n (1..count); 0 is the root above the first. Nothing here touches the page.
  */
 
+/** @typedef {import("../nodes.js").MarkdownNode} MarkdownNode */
 /** @typedef {"waiting" | "streaming" | "tool" | "retry" | "error"} LiveState */
-/** @typedef {{ run: string, parent: number, model: string | null, exp: number, state: LiveState, text: string, thinking: boolean, ttft: number | null, started: number, tokens: number | null, cost_usd: number | null, note: string }} Live */
+/** @typedef {{ run: string, parent: number, model: string | null, exp: number, state: LiveState, text: string, blocks: MarkdownNode[], tail: string, before: { blocks: MarkdownNode[], tail: string } | null, thinking: boolean, ttft: number | null, started: number, tokens: number | null, cost_usd: number | null, note: string }} Live */
 /** @typedef {{ id: string, name: string, at: number, runs: number, done: number, failed: number, cancelled?: number, cost_usd: number | null, state: "running" | "done" | "stopped", axes: string[] }} Experiment */
 /** @typedef {{ labels: string[], ratings: { name: string, score: number | boolean | string, by: string | null }[], preferred: boolean }} Marks */
 /** @typedef {{ session: string, store: string, model: string | null, params: Record<string, any>, system: string | null, leaf: number, models: string[], entries: number, branches: number, cost_usd: number | null, tools: string[], is_closed: boolean, replay: boolean }} Head */
@@ -24,7 +25,7 @@
 export const FLAG = { meta: 1, error: 2, aborted: 4, calls: 8, orphan: 16, human: 32, resultError: 64 };
 
 const COLUMNS = ["parent", "role", "flags", "model", "tokens", "cost", "seconds", "at", "exp"];
-const LIVE = { parent: 0, model: null, exp: -1, state: "waiting", text: "", thinking: false, ttft: null, started: 0, tokens: null, cost_usd: null, note: "" };
+const LIVE = { parent: 0, model: null, exp: -1, state: "waiting", text: "", blocks: [], tail: "", before: null, thinking: false, ttft: null, started: 0, tokens: null, cost_usd: null, note: "" };
 const HEAD = { session: "", store: "", model: null, params: {}, system: null, leaf: 0, models: [], entries: 0, branches: 0, cost_usd: null, tools: [], is_closed: false, replay: false };
 
 export class Store {
@@ -279,7 +280,9 @@ const CHANGES = {
   live(store, op, changed) {
     const { op: _, ...fields } = op;
     const known = store.live.get(op.run);
-    const row = { ...LIVE, ...known, ...fields };
+    // the last words of a step may come with the beginning of the next
+    const anew = "text" in fields ? { blocks: [], tail: fields.text, before: known ? { blocks: known.blocks, tail: known.tail } : null } : null;
+    const row = { ...LIVE, ...known, ...anew, ...fields };
     store.live.set(op.run, row);
     if (!known || known.parent !== row.parent || known.exp !== row.exp) changed.shape = true;
     changed.runs.add(op.run);
@@ -288,6 +291,16 @@ const CHANGES = {
     const row = store.live.get(op.run);
     if (!row) return;
     row.text += op.text;
+    row.tail += op.text;
+    changed.runs.add(op.run);
+  },
+  // what came so far, formatted: blocks from one on
+  md(store, op, changed) {
+    const row = store.live.get(op.run);
+    if (!row) return;
+    if (op.from > row.blocks.length) { changed.lost = true; return; }
+    row.blocks = [...row.blocks.slice(0, op.from), ...op.nodes];
+    row.tail = op.tail ?? "";
     changed.runs.add(op.run);
   },
   end(store, op, changed) {

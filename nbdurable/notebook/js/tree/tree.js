@@ -15,6 +15,7 @@ import { createPane } from "../pane/pane.js";
 import { Previews } from "./previews.js";
 import { Rows } from "./rows.js";
 import { Store, hasChanges, merge, nothing } from "./store.js";
+import { Watch } from "./watch.js";
 
 /**
  * @typedef {object} View  what the parts of one view share
@@ -41,6 +42,7 @@ const TICK_MS = 500;
 const KEPT_AFTER_MS = 300;
 const COMPARED_AT_ONCE = 6;
 const UNHEARD = "The kernel does not answer. Run the cell again for the live tree.";
+const LOST = "The kernel is not heard any more. If it has ended, run the cells again: what came is kept.";
 
 let made = 0;
 
@@ -88,7 +90,8 @@ class TreeView {
     this.overlay = new Overlay(this);
     put(this.root, this.hider, this.notice, this.main, this.overlay.root);
     this.silent = setTimeout(() => this.notify(UNHEARD), UNHEARD_MS);
-    this.tick = setInterval(() => { if (this.store.live.size) this.rows.drawRuns(this.store.live.keys()); }, TICK_MS);
+    this.watch = new Watch(this.link, (isHeard) => this.heard(isHeard));
+    this.tick = setInterval(() => this.ticked(), TICK_MS);
     this.saidFor = 0;
     this.listen(host);
   }
@@ -182,7 +185,7 @@ class TreeView {
     this.rows.drawNow();
     this.bar.draw(store, this.view.pins.size, choice.shown.zoom, choice.found ? choice.found.size : null, choice.filter);
     this.composer.update();
-    this.notify(store.notice ?? "");
+    this.notify(this.watch.isHeard ? store.notice ?? "" : LOST);
     const nothingSeen = this.rows.lines.length === 0;
     this.empty.hidden = !nothingSeen;
     if (nothingSeen) setText(this.empty, store.count ? "Nothing here matches." : "Nothing here yet. Write below to begin.");
@@ -322,6 +325,19 @@ class TreeView {
   kept() {
     const { shown } = this.choice;
     return { folded: [...shown.folded], opened: [...shown.opened].map((at) => this.store.experiments[at]?.id), top: this.rows.top };
+  }
+
+  ticked() {
+    const { live } = this.store;
+    if (live.size) this.rows.drawRuns(live.keys());
+    this.watch.look([...live.values()].some((row) => row.state !== "error"));
+  }
+
+  /** Nothing grows any more where nothing is heard; what is heard again tells how it is. @param {boolean} isHeard */
+  heard(isHeard) {
+    if (isHeard) return this.link.resync();
+    this.take([...this.store.live.keys()].map((run) => ({ op: "live", run, state: "error", note: "the kernel is not heard any more" })));
+    this.draw();
   }
 
   // -- words -----------------------------------------------------------------------------------
