@@ -39,16 +39,18 @@ define pip_install
 	@touch $@
 endef
 
-.PHONY: help demo test test-all bench bench-ui lint screenshots recordings clean run-tests system
+.PHONY: help demo test test-all bench bench-ui docs figures lint screenshots recordings clean run-tests system
 
 help:
 	@echo "make demo          converse, kill, resume, branch on a local model; then JupyterLab"
 	@echo "make demo LAB=0    the same, without JupyterLab"
 	@echo "make test          everything that must pass: lint, types, tests, coverage, behaviours"
-	@echo "make test-all      make test, and the long runs"
+	@echo "make test-all      make test, the long runs, and the docs"
 	@echo "make lint          ruff and mypy only"
 	@echo "make bench         measured speed beside its targets"
 	@echo "make bench-ui      the same for the session tree, in a browser"
+	@echo "make figures       the last make bench as a part of the docs"
+	@echo "make docs          the docs as HTML, in build/docs"
 	@echo "make screenshots   pictures of the widgets, in build/screenshots"
 	@echo "make recordings    the answers that the notebooks replay, asked anew of the local model"
 	@echo "make clean         remove .venv and what the tools left behind"
@@ -70,6 +72,9 @@ $(VENV)/test.stamp: pyproject.toml $(VENV)/created.stamp
 
 $(VENV)/bench.stamp: pyproject.toml $(VENV)/test.stamp
 	$(call pip_install,.[bench],Installing what the benchmarks compare with into $(VENV))
+
+$(VENV)/docs.stamp: pyproject.toml $(VENV)/test.stamp
+	$(call pip_install,.[docs],Installing what makes the docs into $(VENV))
 
 $(VENV)/marimo.stamp: $(VENV)/test.stamp
 	@echo "Installing marimo, in which the widgets are tested too (once)"
@@ -105,7 +110,8 @@ test: $(VENV)/test.stamp system tests/js/node_modules/installed.stamp lint
 	$(fetch_weights)
 	@$(MAKE) run-tests MARKS="not slow"
 
-test-all: $(VENV)/test.stamp $(VENV)/marimo.stamp system tests/js/node_modules/installed.stamp lint
+test-all: $(VENV)/test.stamp $(VENV)/marimo.stamp system tests/js/node_modules/installed.stamp lint \
+		docs
 	$(fetch_weights)
 	@$(MAKE) run-tests MARKS="slow or not slow"
 
@@ -119,12 +125,20 @@ run-tests:
 	$(PY) tests/behaviours.py --brief || failed=1; \
 	exit $$failed
 
-# All are run whatever the ones before say.
+# All are run whatever the ones before say; what they print is kept for `make figures`.
 bench: $(VENV)/bench.stamp
-	@failed=0; \
-	for name in core store sharing frames formats replay explore peers; do echo; echo "bench_$$name.py"; \
+	@mkdir -p build; set -o pipefail; { failed=0; \
+	for name in core store sharing frames formats replay explore peers kill; do echo; echo "bench_$$name.py"; \
 		$(PY) tests/benchmarks/bench_$$name.py || failed=1; done; \
-	exit $$failed
+	exit $$failed; } | tee build/bench.txt
+
+figures: $(VENV)/test.stamp
+	@$(PY) tests/benchmarks/figures.py build/bench.txt
+
+# A warning is an error: a link that leads nowhere, a name that is gone, a docstring out of form.
+docs: $(VENV)/docs.stamp
+	@$(PY) -m sphinx --fail-on-warning --keep-going -q -b html notebooks/docs build/docs
+	@echo "the docs are in build/docs/index.html"
 
 bench-ui: $(VENV)/test.stamp
 	@$(PY) tests/setup_system.py browser
@@ -137,6 +151,7 @@ screenshots: $(VENV)/test.stamp
 recordings: $(VENV)/test.stamp
 	$(fetch_weights)
 	@$(PY) tests/record_notebooks.py
+	@$(PY) tests/record_answers.py
 
 clean:
 	@rm -rf $(VENV) build dist tests/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

@@ -7,33 +7,27 @@ notebooks use too.
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import sys
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbdurable.annotations import Annotations
-from nbdurable.errors import NbDurableError, SessionNotFound, StoreError, shown
-from nbdurable.ids import as_datetime
+from nbdurable.commands import doctor, forget
+from nbdurable.commands.listing import list_sessions
+from nbdurable.commands.places import check_session, console, existing_path, existing_store
+from nbdurable.errors import NbDurableError, shown
 from nbdurable.outline import position
-from nbdurable.reprs import count, joined, model_name, money, one_line
+from nbdurable.reprs import one_line
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from rich.console import Console
-
     from nbdurable.formats.report import ImportReport
     from nbdurable.loaded import Loaded
-    from nbdurable.stored import SessionSummary
-    from nbdurable.stores.base import Store
 
     _Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
-
-DEFAULT_STORE = "nbdurable.duckdb"
 
 _EPILOG = """\
 examples:
@@ -49,6 +43,8 @@ examples:
   nbdurable copy a.duckdb b.duckdb        what b.duckdb lacks of a.duckdb
   nbdurable check chats.duckdb            whether all that was stored is there and hangs together
   nbdurable backup chats.duckdb copy.duckdb
+  nbdurable forget support-42 --dry-run   what would be removed for good, and what still holds it
+  nbdurable doctor                        what is installed, and what is wrong here
 
 STORE is a file; without it $NBDURABLE_STORE, else nbdurable.duckdb in this folder.
 exit codes: 0 done, 1 it could not be done or is damaged, 2 wrong arguments, 130 interrupted.
@@ -83,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
 
     listing = commands.add_parser("ls", help="list the sessions of a store, newest first")
     listing.add_argument("store", nargs="?", metavar="STORE", help="the store's file")
-    listing.set_defaults(command=_list)
+    listing.set_defaults(command=list_sessions)
 
     tree = commands.add_parser("show", help="show a session as a tree")
     tree.add_argument("store", nargs="?", metavar="STORE", help="the store's file")
@@ -105,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     backup.add_argument("file", metavar="FILE", help="the store's file")
     backup.add_argument("to", metavar="TO", help="the copy, a new file")
     backup.set_defaults(command=_backup)
+
+    forget.add(commands)
+    doctor.add(commands)
 
     local = commands.add_parser("local", help='the model that runs here, model="local"')
     verbs = local.add_subparsers(required=True, metavar="COMMAND")
@@ -157,32 +156,13 @@ def _add_files(commands: _Commands) -> None:
 # -- commands ----------------------------------------------------------------------------------
 
 
-def _list(arguments: argparse.Namespace) -> int:
-    from nbdurable.stores import release_store
-
-    store = _existing_store(arguments.store)
-    try:
-        summaries = store.list_sessions()
-    finally:
-        release_store(store)
-    if not sys.stdout.isatty():
-        for summary in summaries:
-            print(_tab_separated(summary))
-        return 0
-    if not summaries:
-        print(f"{one_line(store.name)} has no sessions yet")
-        return 0
-    _console().print(_table(summaries))
-    return 0
-
-
 def _show(arguments: argparse.Namespace) -> int:
     from nbdurable.stores import release_store
     from nbdurable.terminal import render_tree
 
-    store = _existing_store(arguments.store)
+    store = existing_store(arguments.store)
     try:
-        _check_session(store, arguments.session)
+        check_session(store, arguments.session)
         entries = store.load_entries(arguments.session)
         leaf_id = position(entries, store.load_moves(arguments.session))
         annotations = Annotations(store.load_annotations(arguments.session))
@@ -195,7 +175,7 @@ def _show(arguments: argparse.Namespace) -> int:
         show_ids=arguments.ids,
         marks=annotations.marks(),
     )
-    _console().print(view)
+    console().print(view)
     return 0
 
 
@@ -204,9 +184,9 @@ def _export(arguments: argparse.Namespace) -> int:
     from nbdurable.loaded import load, unload
     from nbdurable.stores import release_store
 
-    store = _existing_store(arguments.store)
+    store = existing_store(arguments.store)
     try:
-        _check_session(store, arguments.session)
+        check_session(store, arguments.session)
         image = load(store, arguments.session)
         try:
             leaf_id = _entry_id(image, arguments.at)
@@ -258,7 +238,7 @@ def _reported(report: ImportReport) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     from nbdurable.stores.duckdb.checking import check
 
-    report = check(_existing_path(arguments.file))
+    report = check(existing_path(arguments.file))
     for finding in report.findings:
         print(f"{'damage' if finding.is_damage else 'note'}: {one_line(str(finding), 1_000)}")
     rows = ", ".join(f"{name} {number:,}" for name, number in report.counts.items() if number)
@@ -271,7 +251,7 @@ def _repair(arguments: argparse.Namespace) -> int:
     from nbdurable.stores.duckdb import DuckDBStore
     from nbdurable.stores.duckdb.repair import RepairNotice
 
-    path = _existing_path(arguments.file)
+    path = existing_path(arguments.file)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", RepairNotice)
         DuckDBStore(path).close()
@@ -285,7 +265,7 @@ def _repair(arguments: argparse.Namespace) -> int:
 def _backup(arguments: argparse.Namespace) -> int:
     from nbdurable.stores.duckdb import DuckDBStore
 
-    store = DuckDBStore(_existing_path(arguments.file))
+    store = DuckDBStore(existing_path(arguments.file))
     try:
         path = store.backup(arguments.to)
     finally:
@@ -309,81 +289,6 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 # -- helpers -----------------------------------------------------------------------------------
-
-
-def _existing_store(given: str | None) -> Store:
-    """Open the store, which must be there: looking never creates one."""
-    from nbdurable.stores import open_store
-
-    return open_store(_existing_path(given))
-
-
-def _existing_path(given: str | None) -> str:
-    path = given or os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
-    is_file = "://" not in path
-    if is_file and not Path(path).exists():
-        raise StoreError(
-            f"store {shown(path)} is not there; give the path of a store, or set NBDURABLE_STORE"
-        )
-    return path
-
-
-def _check_session(store: Store, session_id: str) -> None:
-    ids = [summary.session.id for summary in store.list_sessions()]
-    if session_id in ids:
-        return
-    near = difflib.get_close_matches(session_id, ids, n=3, cutoff=0.5) or ids[:3]
-    hint = f"did you mean {', '.join(map(shown, near))}?" if near else "it has no sessions yet"
-    raise SessionNotFound(
-        f"session {shown(session_id)} is not in store {shown(store.name)} "
-        f"({count(len(ids), 'session')}); {hint}"
-    )
-
-
-def _table(summaries: list[SessionSummary]) -> object:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("session", no_wrap=True, max_width=32)
-    for name in ("entries", "branches", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("last used (UTC)", no_wrap=True)
-    table.add_column("models", no_wrap=True, max_width=28)
-    table.add_column("begins", no_wrap=True, ratio=1)
-    for summary in summaries:
-        cells = (
-            one_line(summary.session.id),
-            f"{summary.entries:,}",
-            f"{summary.leaves:,}",
-            money(summary.cost_usd),
-            f"{as_datetime(summary.last_at):%Y-%m-%d %H:%M}",
-            joined(map(model_name, summary.models)),
-            one_line(summary.title),
-        )
-        table.add_row(*(Text(cell, overflow="ellipsis") for cell in cells))
-    return table
-
-
-def _tab_separated(summary: SessionSummary) -> str:
-    cells = (
-        one_line(summary.session.id, 1_000),
-        str(summary.entries),
-        str(summary.leaves),
-        f"{summary.cost_usd:.6f}",
-        as_datetime(summary.last_at).isoformat(),
-        ",".join(one_line(model) for model in summary.models),
-        one_line(summary.title),
-    )
-    return "\t".join(cells)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    # a pipe has no width: give long lines room instead of cutting them at 80
-    is_sized = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, width=None if is_sized else 160)
 
 
 def _write_any_text() -> None:

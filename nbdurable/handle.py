@@ -187,7 +187,7 @@ class Handle:
             session_id=session_id or self.image.session_id,
             **facts,
         )
-        lifecycle.publish(self.publisher, event)
+        lifecycle.publish(self.publisher, event, self.settings.params)
 
 
 def open_handles() -> list[Handle]:

@@ -6,9 +6,11 @@ They tell of what happens between runs; what happens in a run is told by its eve
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from nbdurable.secrets import loggable, secrets_of
 
 log = logging.getLogger("nbdurable")
 
@@ -32,11 +34,17 @@ class SessionEvent:
 Publisher = Callable[[SessionEvent], object]
 
 
-def publish(publisher: Publisher | None, event: SessionEvent) -> None:
-    """Call the publisher; what it raises is logged and undoes nothing."""
+def publish(publisher: Publisher | None, event: SessionEvent, params: Mapping[str, object]) -> None:
+    """Call the publisher; what it raises undoes nothing, and is logged without keys of `params`."""
     if publisher is None:
         return
     try:
         publisher(event)
-    except (Exception, SystemExit):
-        log.exception("the publisher failed on %s of session %r", event.type, event.session_id)
+    except (Exception, SystemExit) as exc:
+        failure = loggable(exc, secrets_of(params))
+        log.error(
+            "the publisher failed on %s of session %r",
+            event.type,
+            event.session_id,
+            exc_info=failure,
+        )

@@ -26,6 +26,7 @@ from nbdurable.media import told_of_other
 from nbdurable.modelcall import ModelCall, cancelled_error
 from nbdurable.models.base import Model, ModelRequest
 from nbdurable.run import Run
+from nbdurable.secrets import secrets_of, without_secrets
 from nbdurable.settings import Settings
 from nbdurable.stored import Context, Outcome, RunEnd, RunRecord
 from nbdurable.threads import RunCancelled, in_thread, unless_set
@@ -95,11 +96,7 @@ class Loop:
         except RunCancelled:
             outcome, failure = "aborted", cancelled_error()
         except BaseException as exc:  # what got past here would end the loop of all other runs
-            failure = exc
-            if not isinstance(exc, NbDurableError):
-                log.exception("run %s failed", job.record.id)
-                failure = RunError(f"run {job.record.id} failed: {told_of_other(exc)}")
-                failure.__cause__ = exc
+            failure = self._failed(exc)
         if outcome == "aborted" and self.ended_as not in (None, "aborted"):
             outcome, failure = self.ended_as, None  # the cancel came after the end was stored
         await self._end_alone(outcome, failure)  # type: ignore[arg-type]
@@ -114,6 +111,17 @@ class Loop:
         )
         job.image.release(job.run)
         job.run._finish(outcome, failure, self.seconds)  # type: ignore[arg-type]
+
+    def _failed(self, error: BaseException) -> NbDurableError:
+        """Return what ended the run as an error of ours that tells no secret (B69)."""
+        secrets, failed = secrets_of(self.job.settings.params), error
+        if isinstance(failed, NbDurableError):
+            return without_secrets(failed, secrets)
+        failed = RunError(f"run {self.job.record.id} failed: {told_of_other(error)}")
+        failed.__cause__ = error
+        failed = without_secrets(failed, secrets)
+        log.error("run %s failed", self.job.record.id, exc_info=failed)
+        return failed
 
     @property
     def seconds(self) -> float:

@@ -29,8 +29,8 @@ from nbdurable.models.base import (
     TextDelta,
     ThinkingDelta,
 )
-from nbdurable.models.litellm_errors import scrub, secrets_of
 from nbdurable.models.sound import sound
+from nbdurable.secrets import scrub, secrets_of, without_secrets
 from nbdurable.stored import Outcome, SpoolDraft
 from nbdurable.threads import in_thread, is_being_cancelled
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 SPOOL_EVERY_S = 0.5  # at most this much of a streamed answer is lost to a kill (B24)
 CANCEL_GRACE_S = 5.0  # how long a cancelled stream may take to let go
+TEXT_LIMIT = 300  # characters of what a model says of its failure
 
 log = logging.getLogger("nbdurable")
 
@@ -84,29 +85,29 @@ class ModelCall:
         if isinstance(failure, KeyboardInterrupt):
             self.was_aborted = True
             return failure
-        name = self.loop.job.model.name
-        if failure is not None and self.assembly.finish is not None:
-            log.warning("model %r failed after its answer was whole", name, exc_info=failure)
-            failure = None
-        if isinstance(failure, NbDurableError):
-            return failure
+        name, finish = self.loop.job.model.name, self.assembly.finish
         if failure is not None:
-            said = told_of_other(failure)
-            shown_text = scrub(said, secrets_of(self.request.params))
-            error = ModelError(f"model {name!r} failed: {shown_text}")
-            if shown_text.count("***") == said.count("***"):  # else a traceback would tell it
-                error.__cause__ = failure
-            return error
-        finish = self.assembly.finish
+            failed = self._failed(failure)
+            if finish is None:
+                return failed
+            log.warning("model %r failed after its answer was whole", name, exc_info=failed)
         if finish is None:
             return ModelError(
                 f"the stream of model {name!r} ended before the model finished; run() asks again",
                 reason="interrupted",
             )
         if finish.stop_reason == "error":
-            said = scrub(finish.error or "", secrets_of(self.request.params))
+            said = scrub(finish.error or "", secrets_of(self.request.params), TEXT_LIMIT)
             return ModelError(said or f"model {name!r} gave up", reason="refused")
         return None
+
+    def _failed(self, failure: BaseException) -> NbDurableError:
+        """Return what a model raised as an error of ours that tells no secret (B69)."""
+        error, name = failure, self.loop.job.model.name
+        if not isinstance(error, NbDurableError):
+            error = ModelError(f"model {name!r} failed: {told_of_other(failure)}")
+            error.__cause__ = failure
+        return without_secrets(error, secrets_of(self.request.params))
 
     async def _consume(self) -> BaseException | None:
         """Follow the stream; return whatever it raises: let through, it ends the loop or the run.

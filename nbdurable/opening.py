@@ -15,6 +15,7 @@ from nbdurable.errors import (
     shown,
 )
 from nbdurable.hooks import HookChain
+from nbdurable.hosts import warn_once
 from nbdurable.ids import now_us
 from nbdurable.lifecycle import Publisher, SessionEvent
 from nbdurable.loaded import Loaded, load, unload
@@ -119,6 +120,8 @@ def open(
         release_store(opened)
         raise
     _tell_of_loss(opened, replay)
+    if not isinstance(opened, RecordingStore):
+        warn_once(opened.name)
     session = Session(image, resolved, store=opened, publisher=publisher, replay=replays)
     if replays is not None:
         session.put(None)
@@ -137,6 +140,7 @@ def open(
     lifecycle.publish(
         publisher,
         SessionEvent(type="session_init", session_id=session.id, leaf_id=session.leaf_id),
+        resolved.params,
     )
     return session
 

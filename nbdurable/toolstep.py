@@ -10,13 +10,15 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nbdurable.blocks import Message, ToolCallBlock, ToolResultBlock
+from nbdurable.blocks import Message, TextBlock, ToolCallBlock, ToolResultBlock
 from nbdurable.entries import MessageEntry
 from nbdurable.modelcall import cancelled_error
 from nbdurable.questions import Question
+from nbdurable.secrets import scrub, secrets_of
 from nbdurable.stored import Annotation, Outcome
 from nbdurable.threads import RunCancelled, in_thread, unless_set
 from nbdurable.tools import Tool, call_tool, error_result
@@ -205,12 +207,25 @@ class ToolStep:
                 outcome, failure = "aborted", cancelled_error()
             elif self.is_last:
                 outcome = "max_steps"
-        call = self.calls[index]
+        call, result = self.calls[index], self._without_secrets(result)
         draft = MessageEntry(message=Message("tool", (result,)))
         entry = await self.loop.store(draft, outcome, failure)
         self.results.append(result)
         self.loop.emit("tool_end", call_id=call.id, name=call.name, result=result)
         self.loop.emit("message_end", entries=(entry,), leaf_id=entry.id, message=entry.message)
+
+    def _without_secrets(self, result: ToolResultBlock) -> ToolResultBlock:
+        """Return a result whose error repeats no key that the tool or a hook was given (B69)."""
+        if not result.is_error:
+            return result  # what a tool returns is data, and the user's
+        secrets = secrets_of(self.job.settings.params)
+        content = tuple(
+            replace(block, text=scrub(block.text, secrets))
+            if isinstance(block, TextBlock)
+            else block
+            for block in result.content
+        )
+        return replace(result, content=content)
 
 
 async def _settled(answer: asyncio.Future[bool]) -> bool:

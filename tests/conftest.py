@@ -70,7 +70,9 @@ def clock() -> FrozenClock:
 
 # Where `store` is PostgreSQL too: each file here is about what stores may do differently. All files
 # are with NBDURABLE_TEST_POSTGRES=all, which takes minutes.
-ON_POSTGRES = frozenset("test_position test_seeing_others test_frames test_library".split())
+ON_POSTGRES = frozenset(
+    "test_position test_seeing_others test_frames test_library test_injection".split()
+)
 
 
 # Files that trace the core, beside every test that the memory store passes.

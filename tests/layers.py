@@ -13,11 +13,11 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "errors",
-        "ids blocks frozen",
+        "ids blocks frozen hosts",
         "entries wire codec stored events",
         "tree pairing views compaction annotations answers schemas",
         "paths growing",
-        "stores models media inputs tools toolspec hooks threads background",
+        "stores models media inputs tools toolspec hooks threads background secrets",
         "budget lifecycle origin questions textstream watching",
         "loaded settings run replay",
         "modelcall references reruns forking replay.events",
@@ -31,7 +31,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "notebook.tree notebook.compare notebook.sessions notebook.showing notebook.magics testing",
         ".",
         "demo",
-        "cli __main__",
+        "cli commands __main__",
     )
 )
 

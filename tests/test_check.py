@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ import nbdurable as nb
 from nbdurable.cli import main
 from nbdurable.errors import StoreError, StoreTooNew
 from nbdurable.models.scripted import ScriptedModel, calls
+from nbdurable.stored import StoredEntry, digest_of, is_intact
 from nbdurable.stores.duckdb.checking import check
 
 
@@ -206,3 +209,14 @@ def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -
     for command in ("check", "repair"):
         assert main([command, "no.duckdb"]) == 1
         assert "store 'no.duckdb' is not there; give the path" in capsys.readouterr().err
+
+
+# B66
+def test_a_digest_by_the_first_rule_holds_and_a_changed_entry_does_not() -> None:
+    entry = StoredEntry("e", "s", None, "message", '{"v":1,"text":"\u00e4"}', 1, seq=1, n=1)
+    first = hashlib.sha256(json.dumps(entry[:-1]).encode()).hexdigest()
+
+    assert is_intact(entry._replace(digest=first))
+    assert is_intact(entry._replace(digest=digest_of(entry)))
+    assert not is_intact(entry._replace(digest=digest_of(entry), payload="{}"))
+    assert not is_intact(entry._replace(digest=first, n=2))

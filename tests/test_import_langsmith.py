@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from importing import Talk, talks, told
 
 import nbdurable as nb
+from nbdurable.formats import langsmith
+from nbdurable.formats.drafts import Conversation
+from nbdurable.formats.source import Assets
+from nbdurable.formats.values import Found
 from nbdurable.stores import Store
 from nbdurable.stores.memory import MemoryStore
 
@@ -161,3 +167,28 @@ def test_feedback_is_a_rating() -> None:
 # B22
 def test_an_imported_session_can_be_run_at_once() -> None:
     assert loaded(runs()).open("Yes.").run("Sure?", show=None).text == "Yes."
+
+
+# B41
+def test_no_more_than_one_run_of_a_file_is_in_memory() -> None:
+    class Run(dict[str, Any]):
+        """A run whose life can be watched."""
+
+        __hash__ = object.__hash__
+
+    alive: weakref.WeakSet[Run] = weakref.WeakSet()
+    most = 0
+
+    def found() -> Iterator[Found]:
+        nonlocal most
+        for minute in range(50):
+            value = Run(run(f"r{minute}", minute, [human(f"{n}") for n in range(minute)], None))
+            alive.add(value)
+            yield Found(value, minute, in_line=True)
+            del value
+            most = max(most, len(alive))
+
+    (made_of_all,) = langsmith.read(found(), Assets())
+
+    assert most <= 2
+    assert isinstance(made_of_all, Conversation) and len(made_of_all.drafts) >= 49

@@ -339,6 +339,39 @@ def test_values_larger_than_a_chunk_and_on_its_edge_are_whole() -> None:
         assert [item.value for item in found if isinstance(item, Found)] == listed
 
 
+def test_values_are_what_a_plain_parser_says_however_they_are_written_and_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chance = random.Random(7)
+    odd = [10**30, 1.5e-7, None, True, "\ud83d", '"}, {"id": 1', [{"id": 1, "b": {}}], "ü\\", {}]
+
+    for _ in range(300):
+        keys = chance.sample(["id", "b", "c"], chance.randint(1, 3))
+        listed = [
+            {key: chance.choice(odd) for key in ["id", *keys]} for _ in range(chance.randint(0, 9))
+        ]
+        monkeypatch.setattr("nbdurable.formats.values.CHUNK_BYTES", chance.randint(3, 200))
+        separators = chance.choice([(",", ":"), (", ", ": "), (" ,", " : ")])
+        text = json.dumps(
+            listed, indent=chance.choice([None, 2]), separators=separators, ensure_ascii=True
+        )
+
+        found = list(values(text.encode()))
+
+        assert [item.value for item in found if isinstance(item, Found)] == listed
+        assert len(found) == len(listed)
+
+
+def test_numbers_that_json_does_not_have_are_null_in_a_record_read_quickly() -> None:
+    rows = ['{"id": ' + id + ', "b": [1e999, -Infinity]}' for id in ("1", "2", "NaN")]
+    text = "[" + ", ".join(rows) + "]"
+
+    found = list(values(text.encode()))
+
+    assert [item.value["id"] for item in found if isinstance(item, Found)] == [1, 2, None]
+    assert all(item.value["b"] == [None, None] for item in found if isinstance(item, Found))
+
+
 def test_one_value_on_many_lines_is_one_value() -> None:
     text = json.dumps({"id": 1, "inside": [{}, {"b": 2}]}, indent=0)
 

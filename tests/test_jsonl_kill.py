@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-import subprocess
-import sys
 from pathlib import Path
 
+from new_process import killed_after
 from recorded import lines
 
 import nbdurable as nb
@@ -44,25 +42,13 @@ def made(path: Path) -> None:
     write_recording(path, lines_of([section_of(store, "s")], store.get_blob))
 
 
-def killed(program: str, after_s: float) -> None:
-    """Run a program, and kill it some time after it is ready."""
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(after_s)
-        process.kill()
-
-
 # B4 B24
 def test_a_killed_import_leaves_the_whole_session_or_none_of_it() -> None:
     made(Path("a.jsonl"))
     chosen = random.Random(8)
 
     for _ in range(6):
-        killed(IMPORTER, chosen.uniform(0, 0.6))
+        killed_after(chosen.uniform(0, 0.6), IMPORTER)
         store = DuckDBStore("b.duckdb")
         held = [summary.entries for summary in store.list_sessions()]
         store.close()
@@ -80,7 +66,7 @@ def test_a_killed_export_leaves_a_whole_file() -> None:
     chosen = random.Random(9)
 
     for _ in range(4):
-        killed(EXPORTER, chosen.uniform(0, 0.5))
+        killed_after(chosen.uniform(0, 0.5), EXPORTER)
 
         with opened(Path("b.jsonl")) as recording:
             (section,) = recording.sections(lambda sha256, data: None)

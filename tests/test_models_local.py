@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from streamed import assemble
 
 from nbdurable.blocks import Message, TextBlock, ToolCallBlock
 from nbdurable.errors import ModelError
@@ -88,15 +89,8 @@ def local() -> LocalModel:
     return model
 
 
-async def _assemble(model: Model, request: ModelRequest) -> Assembly:
-    assembly = Assembly()
-    async for delta in model.stream(request):
-        assembly.add(delta)
-    return assembly
-
-
 def answer(model: Model, request: ModelRequest) -> Assembly:
-    return asyncio.run(_assemble(model, request))
+    return asyncio.run(assemble(model, request))
 
 
 def finish_of(assembly: Assembly) -> Finish:
@@ -227,10 +221,10 @@ def test_cancelling_stops_the_decoder(local: LocalModel) -> None:
 @pytest.mark.local_model
 def test_a_waiting_answer_can_be_cancelled_and_the_running_one_goes_on(local: LocalModel) -> None:
     async def main() -> Assembly:
-        running = asyncio.create_task(_assemble(local, asking("Count to ten.", max_tokens=40)))
+        running = asyncio.create_task(assemble(local, asking("Count to ten.", max_tokens=40)))
         while not decoders():
             await asyncio.sleep(0.001)
-        waiting = asyncio.create_task(_assemble(local, ENDLESS))
+        waiting = asyncio.create_task(assemble(local, ENDLESS))
         while len(decoders()) < 2:
             await asyncio.sleep(0.001)
         waiting.cancel()
@@ -252,7 +246,7 @@ def test_the_loop_runs_while_the_model_decodes(local: LocalModel) -> None:
                 await asyncio.sleep(0)
 
         ticker = asyncio.create_task(tick())
-        await _assemble(local, asking("Hi", max_tokens=10))
+        await assemble(local, asking("Hi", max_tokens=10))
         ticker.cancel()
         return ticks
 
@@ -263,7 +257,7 @@ def test_the_loop_runs_while_the_model_decodes(local: LocalModel) -> None:
 def test_many_answers_at_once_take_turns(local: LocalModel) -> None:
     async def main() -> list[Assembly]:
         asks = (asking(f"Say {n}.", max_tokens=4) for n in range(4))
-        return await asyncio.gather(*(_assemble(local, ask) for ask in asks))
+        return await asyncio.gather(*(assemble(local, ask) for ask in asks))
 
     assert [finish_of(one).provider for one in asyncio.run(main())] == ["local"] * 4
 

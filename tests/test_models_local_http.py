@@ -207,11 +207,14 @@ def raw(client: Client, head: str) -> str:
         ("Transfer-Encoding: chunked", "411 Length Required"),
         ("Content-Length: few", "411 Length Required"),
         (f"Content-Length: {MOST_BODY_BYTES + 1}", "413 Request Entity Too Large"),
+        ("Content-Length: " + "9" * 5000, "413 Request Entity Too Large"),
         ("X: " + "y" * 100_000, "431 Request Header Fields Too Large"),
     ],
 )
 def test_a_request_of_no_sound_size_is_refused(client: Client, lines: str, status: str) -> None:
-    answer = raw(client, f"POST {PATH} HTTP/1.1\r\n{lines}\r\n\r\n")
+    head = f"POST {PATH} HTTP/1.1\r\nAuthorization: Bearer {client.endpoint.key}\r\n"
+
+    answer = raw(client, f"{head}{lines}\r\n\r\n")
 
     assert answer.startswith(f"HTTP/1.1 {status}\r\n")
 
@@ -246,11 +249,54 @@ def test_its_health_is_no_secret(client: Client) -> None:
 
 
 # B69
-def test_no_page_of_a_browser_is_let_in(client: Client) -> None:
-    answer = raw(client, f"OPTIONS {PATH} HTTP/1.1\r\nOrigin: http://evil.example\r\n\r\n")
+@pytest.mark.parametrize(
+    ("route", "lines"),
+    [
+        (f"OPTIONS {PATH}", "Origin: http://evil.example\r\nAccess-Control-Request-Method: POST"),
+        (f"POST {PATH}", "Origin: http://evil.example"),
+        (f"POST {PATH}", "Origin: http://localhost:8888"),
+        (f"POST {PATH}", "Origin: null"),
+        ("GET /v1/models", "Sec-Fetch-Site: cross-site"),
+        ("GET /v1/models", "Host: evil.example:{port}"),
+        ("GET /v1/models", "Host: 127.0.0.1.evil.example"),
+        ("GET /health", "Host: evil.example"),
+    ],
+)
+def test_no_page_of_a_browser_is_let_in_even_with_the_key(
+    client: Client, route: str, lines: str
+) -> None:
+    """A page of another origin, or of a name that was made to lead to loopback."""
+    lines = lines.format(port=client.address[1])
+    key = f"Authorization: Bearer {client.endpoint.key}"
 
-    assert answer.startswith("HTTP/1.1 401 ")
+    answer = raw(client, f"{route} HTTP/1.1\r\n{lines}\r\n{key}\r\n\r\n")
+
+    assert answer.startswith("HTTP/1.1 403 Forbidden\r\n")
     assert "access-control" not in answer.lower()
+    assert client.model.requests == ()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:{port}", "LOCALHOST:9999", "localhost", "[::1]:1"])
+def test_this_machine_is_let_in_by_any_of_its_names(client: Client, host: str) -> None:
+    name = host.format(port=client.address[1])
+
+    assert client.send("GET", "/v1/models", Host=name)[0] == 200
+
+
+# B69
+def test_no_body_is_taken_from_a_caller_without_the_key(client: Client) -> None:
+    """More than the line's buffers hold is sent, so that the server must let it go by."""
+    status, text = client.send("POST", PATH, b" " * (8 << 20), Authorization="Bearer wrong")
+
+    assert status == 401
+    assert len(text) < 200 and client.model.requests == ()
+
+
+# B69
+def test_a_caller_without_the_key_learns_nothing_of_the_size_it_may_send(client: Client) -> None:
+    answer = raw(client, f"POST {PATH} HTTP/1.1\r\nContent-Length: {MOST_BODY_BYTES + 1}\r\n\r\n")
+
+    assert answer.startswith("HTTP/1.1 401 Unauthorized\r\n")
 
 
 # -- failures --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The notebooks on recordings: no cell but the live one needs a model, weights or a key."""
+"""What the notebooks replay: small recordings of the local model, each of one notebook."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import nbformat
 import pytest
 
 from nbdurable.stores import open_store, release_store
-from tests.executed import FOLDER, NOTEBOOKS, client_of, errors_in, printed_by
-from tests.record_notebooks import live_source, recording_of, without_live_cells
+from tests.executed import FOLDER
+from tests.record_notebooks import exporting, live_source, recording_of, tagged
 
 RECORDINGS = sorted((FOLDER / "recordings").iterdir())
 MOST_BYTES = 300_000
@@ -20,90 +20,29 @@ def read(path: Path) -> nbformat.NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
-RECORDED = [path for path in NOTEBOOKS if recording_of(read(path))]
+RECORDED = [path for path in sorted(FOLDER.glob("[0-9]*.ipynb")) if recording_of(read(path))]
 
 
-@pytest.fixture
-def no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the weights of the local model, and let a temporary folder be this test's."""
-    monkeypatch.setenv("NBDURABLE_GGUF", str(tmp_path / "hidden.gguf"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+def test_each_recording_is_small_and_is_of_one_notebook() -> None:
+    named = [recording_of(read(path)) for path in RECORDED]
 
-
-def executed_without_live_cells(path: Path, folder: Path, *more: str) -> nbformat.NotebookNode:
-    """Execute the recorded cells of a notebook, and more before its last one."""
-    client = client_of(path, folder)
-    notebook = client.nb = without_live_cells(client.nb)
-    notebook.cells[-1:-1] = [nbformat.v4.new_code_cell(source) for source in more]
-    return client.execute()
-
-
-# B55 B58
-@pytest.mark.kernel
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_a_recorded_notebook_needs_no_model_and_leaves_its_recording_alone(
-    path: Path, tmp_path: Path, no_model: None
-) -> None:
-    recording = recording_of(read(path))
-    assert recording is not None
-
-    notebook = executed_without_live_cells(path, tmp_path)
-
-    assert errors_in(notebook) == []
-    assert printed_by(notebook) == []
-    copies = {file.name: file.read_bytes() for file in (tmp_path / "recordings").iterdir()}
-    assert copies == {file.name: file.read_bytes() for file in RECORDINGS}
-
-
-# B55 B58
-@pytest.mark.kernel
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_every_call_of_a_recorded_notebook_is_answered_by_its_recording(
-    path: Path, tmp_path: Path, no_model: None
-) -> None:
-    count = "(chat.replay_report().hits, chat.replay_report().misses)"
-
-    notebook = executed_without_live_cells(path, tmp_path, count)
-
-    (output,) = notebook.cells[-2].outputs
-    hits, misses = json.loads(output.data["text/plain"].replace("(", "[").replace(")", "]"))
-    assert hits > 1
-    assert misses == 0
-
-
-# B58
-@pytest.mark.kernel
-@pytest.mark.timeout(240)
-def test_a_recorded_notebook_whose_words_were_changed_is_a_miss(
-    tmp_path: Path, no_model: None
-) -> None:
-    client = client_of(FOLDER / "04_tools_and_side_effects.ipynb", tmp_path)
-    for cell in client.nb.cells:
-        cell.source = cell.source.replace("in order 1234?", "in order 4321?")
-    client.allow_errors = True
-
-    notebook = client.execute()
-
-    assert errors_in(notebook)[0].startswith("ReplayMiss: no recorded run answers this run")
-
-
-def test_each_recording_is_small_and_is_opened_by_one_notebook() -> None:
-    opened = [recording_of(read(path)) for path in RECORDED]
-
-    assert opened == RECORDINGS
+    assert named == RECORDINGS
     assert [file.name for file in RECORDINGS if file.stat().st_size >= MOST_BYTES] == []
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_a_recorded_notebook_has_one_live_cell_with_a_word_about_it(path: Path) -> None:
-    cells = read(path).cells
-    live = [n for n, cell in enumerate(cells) if "live" in cell.metadata.get("tags", ())]
+def test_a_recorded_notebook_says_where_a_model_is_called(path: Path) -> None:
+    """By a cell that always calls it, or else by what a changed word does."""
+    notebook = read(path)
+    live = tagged(notebook, "live")
+    words = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
 
-    assert len(live) == 1
-    assert cells[live[0] - 1].source.startswith("**Live: this cell calls the model")
+    if tagged(notebook, "recorded"):
+        assert live == []
+        assert any("hange a word" in text for text in words)
+    else:
+        (at,) = live
+        assert notebook.cells[at - 1].source.startswith("**Live: this cell calls the model")
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
@@ -117,7 +56,8 @@ def test_a_recording_holds_finished_runs_of_the_local_model_alone(path: Path) ->
         release_store(store)
 
     assert {(start.model, end and end.outcome) for start, end in runs} == {("local", "done")}
-    replies = [json.loads(e.payload)["reply"] for e in entries if e.role == "assistant"]
+    answers = [e for e in entries if e.role == "assistant" and e.run_id is not None]
+    replies = [json.loads(entry.payload)["reply"] for entry in answers]
     assert {reply["provider"] for reply in replies} == {"local"}
     assert all(reply["fingerprint"].startswith("xllamacpp ") for reply in replies)
 
@@ -130,3 +70,17 @@ def test_a_cell_is_recorded_with_a_store_that_is_written(tmp_path: Path) -> None
 
     assert by_keyword == f'nb.open("s", store={str(store)!r}, replay=True)'
     assert by_dict == f'{{"store": {str(store)!r}, "replay": True}}'
+
+
+def test_a_recording_that_is_loaded_is_made_by_what_comes_before_and_the_next_cell() -> None:
+    path = next(path for path in RECORDED if tagged(read(path), "recorded"))
+    notebook = read(path)
+    (at,) = tagged(notebook, "recorded")
+
+    cells = exporting(notebook, Path("made.jsonl")).cells
+
+    assert [cell.id for cell in cells[:-1]] == [
+        *(cell.id for cell in notebook.cells[:at]),
+        notebook.cells[at + 1].id,
+    ]
+    assert cells[-1].source == "chat.export('made.jsonl'); chat.close()"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,24 +65,31 @@ def answer(body: dict[str, Any]) -> list[Action]:
     return steps.text(f"An answer to {words[:60]!r}.")
 
 
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(answer) as server:
-        yield server
+@contextmanager
+def kernel(folder: Path) -> Iterator[NotebookClient]:
+    """Give a client of a new kernel."""
+    place = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(new_notebook(), timeout=90, resources=place)
+    with client.setup_kernel():
+        yield client
 
 
-def execute(cells: tuple[str, ...], server: FakeOpenAI, folder: Path) -> list[Any]:
-    """Run a notebook of these cells in a new kernel; return what each cell displayed."""
+def execute(client: NotebookClient, cells: tuple[str, ...], server: FakeOpenAI) -> list[Any]:
+    """Run a notebook of these cells; return what each cell displayed."""
     source = [f"BASE = {server.base_url!r}", *cells, "chat.close(); child.close()"]
-    notebook = new_notebook(cells=[new_code_cell(text) for text in source])
-    client = NotebookClient(notebook, timeout=90, resources={"metadata": {"path": str(folder)}})
-    client.execute()
-    return [[comparable(output) for output in cell.outputs] for cell in notebook.cells]
+    client.nb = new_notebook(cells=[new_code_cell(text) for text in source])
+    for number, cell in enumerate(client.nb.cells):
+        client.execute_cell(cell, number)
+    return [[comparable(output) for output in cell.outputs] for cell in client.nb.cells]
 
 
 def comparable(output: nbformat.NotebookNode) -> Any:
     kept = {k: v for k, v in output.items() if k not in ("execution_count", "transient")}
     return nbformat.from_dict(kept)
+
+
+def words_of(request: Any) -> str:
+    return str(request.body["messages"][-1]["content"])
 
 
 def rows(folder: Path) -> dict[str, int]:
@@ -95,38 +104,51 @@ def rows(folder: Path) -> dict[str, int]:
         }
 
 
+@dataclass
+class Story:
+    """What one store went through: a notebook run twice, then edited, then as it was."""
+
+    first: list[Any]
+    again: list[Any]
+    requests: dict[str, list[str]]  # what each pass asked last, call by call
+    rows: dict[str, dict[str, int]]  # of every table, after each pass
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    folder = tmp_path_factory.mktemp("talk")
+    edited = list(CELLS)
+    edited[EDITED] = edited[EDITED].replace("a replacement", "an apologetic")
+    kernels = [{"first": CELLS}, {"again": CELLS, "edited": tuple(edited), "restored": CELLS}]
+    shown, requests, counts = {}, {}, {}
+    with FakeOpenAI(answer) as server:
+        for passes in kernels:
+            with kernel(folder) as client:
+                for name, cells in passes.items():
+                    asked = len(server.requests)
+                    shown[name] = execute(client, cells, server)
+                    requests[name] = [*map(words_of, server.requests[asked:])]
+                    counts[name] = rows(folder)
+    return Story(shown["first"], shown["again"], requests, counts)
+
+
 # B55 B56
-def test_a_notebook_run_again_asks_nothing_adds_nothing_and_shows_the_same(
-    server: FakeOpenAI, tmp_path: Path
-) -> None:
-    shown = execute(CELLS, server, tmp_path)
-    asked, stored = len(server.requests), rows(tmp_path)
-
-    shown_again = execute(CELLS, server, tmp_path)
-
-    assert asked >= 14
-    assert len(server.requests) == asked
-    assert rows(tmp_path) == stored
-    assert shown_again == shown
+def test_a_notebook_run_again_asks_nothing_adds_nothing_and_shows_the_same(story: Story) -> None:
+    assert len(story.requests["first"]) >= 14
+    assert story.requests["again"] == []
+    assert story.rows["again"] == story.rows["first"]
+    assert story.again == story.first
 
 
 # B55 B56 B58
 def test_editing_a_cell_asks_for_it_and_what_depends_on_it_and_the_original_for_nothing(
-    server: FakeOpenAI, tmp_path: Path
+    story: Story,
 ) -> None:
-    execute(CELLS, server, tmp_path)
-    asked = len(server.requests)
-    edited = list(CELLS)
-    edited[EDITED] = edited[EDITED].replace("a replacement", "an apologetic")
-
-    execute(tuple(edited), server, tmp_path)
-    after_edit = [request.body["messages"][-1]["content"] for request in server.requests[asked:]]
-    execute(CELLS, server, tmp_path)
-
-    assert [str(words) for words in after_edit] == [
+    assert story.requests["edited"] == [
         "Draft an apologetic reply.",
         "Shorter, please.",
         "Shorter, please.",
         "In verse.",
     ]
-    assert len(server.requests) == asked + len(after_edit)
+    assert story.requests["restored"] == []
+    assert story.rows["restored"] == story.rows["edited"]

@@ -182,6 +182,11 @@ def test_what_only_reads_the_store_is_answered(shared: Library, query: str) -> N
         "select set_config('transaction_read_only', 'off', true), nextval('nbd.seq')",
         "analyze delete from nbd.entries",
         "select 1; delete from nbd.entries",
+        "select 1; rollback; delete from nbd.meta",
+        "select pg_read_file('PG_VERSION')",
+        "select n from entries where query_to_xml('select * from other.secrets', true, true, '')"
+        " is not null",
+        "select pg_sleep(n) from entries",
         "",
         "selec 1",
         "select nn from entries",

@@ -108,6 +108,7 @@ def test_a_log_that_was_removed_is_made_up_for_by_the_next_write(
     ("name", "says"),
     [
         ("back\\slash.duckdb", "a backslash in its path"),
+        ("really?.duckdb", "a question mark in its path"),
         ("n" * 250, "a name of more than 240 bytes"),
         ("nul\0.duckdb", "neither NUL nor half a character"),
         ("half\ud800.duckdb", "neither NUL nor half a character"),

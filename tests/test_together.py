@@ -8,12 +8,12 @@ import pytest
 
 from nbdurable.errors import EntryError, SessionExists, StoreError
 from nbdurable.ids import derived_id
-from nbdurable.stored import Beside, Move, SessionRecord, StoredEntry
+from nbdurable.stored import Annotation, Beside, Move, SessionRecord, StoredEntry
 from nbdurable.stores.base import Store
 from nbdurable.stores.duckdb import DuckDBStore
 from nbdurable.stores.duckdb.schema import ALIAS
 from nbdurable.stores.memory import MemoryStore
-from nbdurable.stores.together import NewSession, create_sessions
+from nbdurable.stores.together import NewSession, _outline, create_sessions, outlines
 
 
 def entry(session_id: str, name: str, parent: str | None = None) -> StoredEntry:
@@ -144,3 +144,24 @@ def test_rows_stored_in_bulk_go_to_the_file_and_not_through_the_log(tmp_path: Pa
 
     assert store._core.lease.wal_bytes() < 500_000
     store.close()
+
+
+# B59
+def test_outlines_say_of_each_session_what_it_holds(store: Store) -> None:
+    create_sessions(store, [session("a", "a1", "a2"), session("b", "b1"), session("c", "c1")])
+    store.move("b", None, 5)
+    note = Annotation(
+        id=derived_id(1, "note"),
+        session_id="b",
+        target_id=derived_id(1_000, "b1"),
+        name="label",
+        value_json='"x"',
+        created_at=1,
+    )
+    store.annotate([note])
+
+    found = outlines(store, ["a", "b"])
+
+    assert found == {id: _outline(store, id) for id in ("a", "b")}
+    assert found["b"].move is not None and found["b"].note_ids == {note.id}
+    assert [held.n for held in found["a"].entries.values()] == [1, 2]

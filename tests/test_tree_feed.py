@@ -377,3 +377,12 @@ def test_a_shown_tree_lets_its_session_close_and_says_so(store: Store) -> None:
         assert page.state["columns"]["flags"][-1] == 4
         assert page.refused("branch", n=1).startswith("session 's' was closed on this handle")
         assert page.ask("previews", ns=[1]) == {"1": "Q"}
+
+
+# B55 B58
+@pytest.mark.parametrize(("replay", "is_only"), [(False, False), (True, False), ("only", True)])
+def test_the_page_is_told_of_a_replay_that_calls_no_model(
+    store: Store, replay: bool | str, is_only: bool
+) -> None:
+    with Page(opened(store, replay=replay)) as page:
+        assert page.state["head"]["replay"] is is_only

@@ -17,6 +17,7 @@ from nbdurable.explore.plan import Plan
 from nbdurable.explore.progress import summary
 from nbdurable.replay.record import FINISHED
 from nbdurable.run import Run
+from nbdurable.secrets import scrub, secrets_of
 from nbdurable.settings import Effects
 from nbdurable.starting import runs_of
 from nbdurable.stored import RunEnd, RunRecord
@@ -100,7 +101,7 @@ class Standing:
             return run.error
         for drive in reversed(self._own):
             if key in drive.refused:
-                return str(drive.refused[key])
+                return scrub(str(drive.refused[key]), secrets_of())
             if key in drive.runs:
                 return drive.runs[key].error  # its start could not be stored
         return None

@@ -126,7 +126,7 @@ def _exporter(target: Path, format: str | None, redact: Redact | None) -> Any:
             f"redact is {shown(redact)}; give a function that takes a text and returns one"
         )
     module: Any = import_module(EXPORTS[name])
-    if target.exists() and (not target.is_file() or target.stat().st_size):
+    if os.path.exists(target) and (not target.is_file() or target.stat().st_size):
         if not (target.is_file() and module.is_ours(target)):
             raise StoreError(
                 f"file {os.fspath(target)!r} is there and is no export of format {name!r}; "

@@ -14,9 +14,15 @@ from nbdurable.errors import EntryError, SessionExists, TreeError
 from nbdurable.formats.drafts import Conversation
 from nbdurable.formats.planting import Hidden, Planted, plant
 from nbdurable.formats.report import Outcome
-from nbdurable.stored import NOTHING, Beside, Move, SessionRecord, StoredEntry
+from nbdurable.stored import NOTHING, Beside, Move, SessionRecord, StoredEntry, digest_of
 from nbdurable.stores.base import Store
-from nbdurable.stores.together import NewSession, create_sessions
+from nbdurable.stores.together import (
+    HeldEntry,
+    NewSession,
+    Outline,
+    create_sessions,
+    outlines,
+)
 from nbdurable.wire import clean
 
 WENT_ON = "the session went on here too; what is new stands beside it, its position stays"
@@ -65,12 +71,15 @@ class Adder:
         """Add conversations, the new ones among them in one transaction; see `add`."""
         made: list[Added] = []
         waiting: dict[str, tuple[Conversation, Planted]] = {}
+        found = list(found)
+        named = {next(self._names(one.id)) for one in found}
+        here = outlines(self._store, sorted(named & self._known))
         for one in found:
             session_id = next(self._names(one.id))
             if session_id in self._known or session_id in waiting:
                 made += self._created(waiting)
                 waiting.clear()
-                made.append(self.add(one))
+                made.append(self._unchanged(one, session_id, here) or self.add(one))
             else:
                 self._used.add(session_id)
                 waiting[session_id] = one, self._planted(one, session_id, {})
@@ -108,6 +117,25 @@ class Adder:
                 self._used.add(session_id)
                 return added
         raise AssertionError("names do not end")
+
+    def _unchanged(
+        self, found: Conversation, session_id: str, here: Mapping[str, Outline]
+    ) -> Added | None:
+        """Return that all of a conversation is there, as it is; None where that is to be seen."""
+        outline = here.get(session_id)
+        planted = self._planted(found, session_id, {}) if outline is not None else Planted()
+        if outline is None or not planted.entries:
+            return None
+        if not all(_is_held(entry, outline.entries.get(entry.id)) for entry in planted.entries):
+            return None
+        if not all(note.id in outline.note_ids for note in planted.annotations):
+            return None
+        moves = [outline.move] if outline.move is not None else []
+        stays = planted.leaf_id is None or planted.leaf_id == _last(moves)
+        if not stays and not _went_on(outline.entries, moves):
+            return None
+        self._used.add(session_id)
+        return Added(session_id, "unchanged", planted)
 
     def _names(self, id: str) -> Iterator[str]:
         plain = (clean(id) or "").replace("\0", "\ufffd")
@@ -188,7 +216,21 @@ def _last(moves: list[Move]) -> str | None:
     return moves[-1].entry_id if moves else None
 
 
-def _went_on(here: Mapping[str, StoredEntry], moves: list[Move]) -> bool:
+def _is_held(entry: StoredEntry, held: HeldEntry | None) -> bool:
+    """Whether an entry is stored as it is; the time of one that has none may be another."""
+    if held is None:
+        return False
+    as_stored = entry._replace(
+        seq=held.seq,
+        n=held.n,
+        depth=held.depth,
+        created_at=held.created_at,
+        moves_leaf=held.moves_leaf,
+    )
+    return digest_of(as_stored) == held.digest
+
+
+def _went_on(here: Mapping[str, StoredEntry] | Mapping[str, HeldEntry], moves: list[Move]) -> bool:
     """Whether someone wrote to the session, or moved in it, since its imports."""
     if any(entry.source_id is None for entry in here.values()):
         return True

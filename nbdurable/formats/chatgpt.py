@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import Any
 
 from nbdurable.blocks import (
     Blob,
     Block,
     ImageBlock,
+    OpaqueBlock,
     Reply,
     StopReason,
     TextBlock,
@@ -21,7 +23,8 @@ from nbdurable.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from nbdurable.entries import Entry
+from nbdurable.entries import Entry, MessageEntry
+from nbdurable.errors import shown
 from nbdurable.formats.drafts import (
     Conversation,
     Draft,
@@ -44,7 +47,7 @@ TIMES = (
 HAS_IDS = True
 
 _FEEDBACK = "message_feedback.json"
-_USED = frozenset({"id", "author", "create_time", "content"})
+_USED = frozenset({"id", "author", "role", "create_time", "content"})
 _USED_OF_TALK = frozenset("id conversation_id title create_time mapping current_node".split())
 _PLAIN = {"status": "finished_successfully", "weight": 1.0, "recipient": "all"}
 _STOPS: dict[str, StopReason] = {"interrupted": "aborted", "max_tokens": "length"}
@@ -99,8 +102,10 @@ class _Talk:
             return Draft(key, None, None)
         parent, said = as_id(node.get("parent")), node.get("message")
         if not isinstance(said, dict):
+            if said:
+                self.odd.append((key, f"its message is none, and left out: {shown(said)}"))
             return Draft(key, parent, None)
-        author, content = as_map(said.get("author")), as_map(said.get("content"))
+        author, content = _author(said), _content_of(said)
         metadata = as_map(said.get("metadata"))
         role = author.get("role")
         source = _source(said, author)
@@ -108,10 +113,9 @@ class _Talk:
         entry = self._entry(key, said, content)
         if entry.kind == "opaque":
             self.odd.append((key, f"the role {role!r} is not known; it is kept and never sent"))
-        elif role == "system":
+        elif role in _SYSTEM:
             source["role"] = role
-        used = _CONTENT_USED.get(as_text(content.get("content_type")), frozenset(content))
-        more = leftover(content, used | {"content_type"})
+        more = _left_of_content(content, entry)
         if more:
             source["content"] = {"content_type": content.get("content_type"), **more}
         return Draft(
@@ -120,13 +124,13 @@ class _Talk:
             entry,
             at=instant(said.get("create_time")),
             source=source,
-            is_hidden=is_hidden or role == "system",
+            is_hidden=is_hidden or role in _SYSTEM,
         )
 
     def _entry(self, key: str, said: dict[str, Any], content: dict[str, Any]) -> Entry:
-        author = as_map(said.get("author"))
+        author = _author(said)
         match author.get("role"):
-            case "user" | "system":
+            case "user" | "system" | "developer":
                 return message("user", self._blocks(content))
             case "tool":
                 name = as_text(author.get("name")) or None
@@ -148,7 +152,7 @@ class _Talk:
         while above is not None and above not in seen:
             seen.add(above)
             said = as_map(as_map(self._mapping.get(above)).get("message"))
-            role = as_map(said.get("author")).get("role")
+            role = _author(said).get("role")
             recipient = _recipient(said) if role == "assistant" else None
             if recipient is not None and recipient == name:
                 return f"call-{above}"
@@ -167,13 +171,13 @@ class _Talk:
         text = as_text(content.get("text"))
         match content.get("content_type"):
             case "text" | "multimodal_text":
-                return [self._part(part) for part in as_list(content.get("parts"))]
+                return [self._part(part) for part in _parts_of(content)]
             case "code" | "execution_output" | "tether_quote" | "system_error":
                 return [TextBlock(text)]
             case "tether_browsing_display":
                 return [TextBlock(as_text(content.get("result")))]
             case "thoughts":
-                return [_thought(part) for part in as_list(content.get("thoughts"))]
+                return [_thought(part) for part in _parts_of(content)]
             case "user_editable_context":
                 told = (content.get("user_profile"), content.get("user_instructions"))
                 return [TextBlock(part) for part in map(as_text, told) if part]
@@ -201,6 +205,55 @@ class _Talk:
         return ImageBlock(Blob.of(found[1]), media_type or "", found[0])
 
 
+def _author(said: dict[str, Any]) -> dict[str, Any]:
+    """Return who said it; the oldest exports name the role alone."""
+    author = said.get("author")
+    return author if isinstance(author, dict) else {"role": author or said.get("role")}
+
+
+def _content_of(said: dict[str, Any]) -> dict[str, Any]:
+    content = said.get("content")
+    if isinstance(content, dict):
+        return content
+    return {"content_type": "text", "parts": content} if content else {}
+
+
+def _parts_of(content: dict[str, Any]) -> list[Any]:
+    """Return the parts of a content that has some, be it one alone; null says nothing."""
+    listed = content.get("thoughts" if content.get("content_type") == "thoughts" else "parts")
+    if listed is None:
+        listed = content.get("text")
+    return [part for part in (listed if isinstance(listed, list) else [listed]) if part is not None]
+
+
+def _left_of_content(content: dict[str, Any], entry: Entry) -> dict[str, Any]:
+    """Return what of a content has no place in its entry, that of its parts in their order."""
+    used = _CONTENT_USED.get(as_text(content.get("content_type")), frozenset(content))
+    if "parts" in used and content.get("parts") is None:
+        used |= {"text"}
+    more = leftover(content, used | {"content_type"})
+    if not used.isdisjoint(("parts", "thoughts")) and isinstance(entry, MessageEntry):
+        parts, blocks = _parts_of(content), entry.blocks
+        if blocks and isinstance(blocks[0], ToolResultBlock):
+            blocks = blocks[0].content
+        left = [_left_of_part(*pair) for pair in zip_longest(parts, blocks[: len(parts)])]
+        if any(left):
+            more["parts"] = left
+    return more
+
+
+def _left_of_part(part: Any, block: Block | None) -> dict[str, Any]:
+    if not isinstance(part, dict) or isinstance(block, OpaqueBlock):
+        return {}
+    if not isinstance(block, ThinkingBlock):
+        return leftover(part, ("content_type", "text"))
+    more = leftover(part, ("summary", "content"))
+    if as_list(more.get("chunks")) and "".join(map(as_text, more["chunks"])) in block.text:
+        del more["chunks"]  # the same text again
+    return more
+
+
+_SYSTEM = ("system", "developer")
 _CONTENT_USED = {
     "text": frozenset({"parts"}),
     "multimodal_text": frozenset({"parts"}),

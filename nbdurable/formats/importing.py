@@ -19,6 +19,7 @@ from typing import IO, Any
 from nbdurable.display import in_kernel
 from nbdurable.errors import ImportFormatError, NbDurableError, shown
 from nbdurable.formats.adding import Added, Adder
+from nbdurable.formats.companions import told_of
 from nbdurable.formats.drafts import Conversation, Reader
 from nbdurable.formats.planting import Hidden
 from nbdurable.formats.report import ImportedSession, Oddity
@@ -39,10 +40,11 @@ READERS = {
 }
 _SNIFFED = 20  # records that are looked at to find the format
 _BAR_FROM_BYTES = 8 << 20
-# What is stored at once: as many entries go straight to a DuckDB file, not through its log; and
-# as many bytes, with what is made of them, twice over fit into little memory.
-_PART_ENTRIES = 2_100
-_PART_BYTES = 16 << 20
+# What is stored at once: several of DuckDB's groups of rows, which go straight to the file, so that
+# few rows go through its log and are written twice; and as many bytes as fit, with what is made of
+# them, twice over into little memory.
+_PART_ENTRIES = 8_200
+_PART_BYTES = 24 << 20
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 _Some = list[Conversation | Damage]
@@ -98,6 +100,8 @@ class Importer:
         """
         with _bar(sum(file.size_bytes for file in files)) as bar:
             for file in files:
+                if file.name in assets.used:  # with the conversations it is about
+                    continue
                 self._file = file.name if len(files) > 1 else None
                 try:
                     with file.open() as opened:
@@ -131,7 +135,7 @@ class Importer:
             if isinstance(item, Found):
                 name = next((n for n, r in readers.items() if r.is_record(item.value)), None)
         if name is None:
-            self._tell("no conversation of a format that is known is in the file")
+            self._tell(told_of(item.value for item in head if isinstance(item, Found)))
             return
         reader = readers[name]
         readers.clear()  # what is damaged is followed by what this one knows

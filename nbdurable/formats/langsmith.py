@@ -2,15 +2,18 @@
 
 Owns how a conversation is found in runs. A run of a model holds all that was said before it, so
 runs of one thread are laid over one another: what is equal from the start is one path, and where
-they differ is a branch. The runs of a file are held until its end, since threads are mixed.
+they differ is a branch. Threads are mixed, so the runs of a file are put aside until its end, in a
+file without a name: no more than one of them is in memory.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
 
 from nbdurable.blocks import Reply
 from nbdurable.entries import MessageEntry
@@ -50,6 +53,7 @@ _USED = frozenset(
     "id inputs outputs run_type start_time end_time trace_id error session_id feedback_stats "
     "parent_run_id parent_run_ids child_runs child_run_ids dotted_order serialized".split()
 )
+_NESTED = frozenset({"child_runs", "serialized"})  # runs of their own, and code
 _KEY_CHARS = 16
 
 
@@ -60,20 +64,57 @@ def is_record(value: Any) -> bool:
 
 def read(found: Iterable[Found | Damage], assets: Assets) -> Iterator[Conversation | Damage]:
     """Yield the threads of one file."""
-    threads: dict[str, list[dict[str, Any]]] = {}
-    for item in found:
-        if isinstance(item, Damage):
-            yield item
-        elif not is_record(item.value):
-            yield unread(item, "is no run")
-        else:
-            for run in _with_children(item.value):
-                threads.setdefault(_thread_of(run), []).append(run)
-    for id, runs in threads.items():
-        try:
-            yield from _thread(id, runs)
-        except UNREADABLE as exc:
-            yield Damage(f"thread {id!r} cannot be read: {exc}")
+    threads: dict[str, list[_Aside]] = {}
+    with TemporaryFile() as aside:
+        for item in found:
+            if isinstance(item, Damage):
+                yield item
+                continue
+            if not is_record(item.value):
+                yield unread(item, "is no run")
+                continue
+            try:
+                for run in _with_children(item.value):
+                    threads.setdefault(_thread_of(run), []).append(_put_aside(run, aside))
+            except UNREADABLE as exc:
+                yield unread(item, f"cannot be read: {exc}")
+        for id, runs in threads.items():
+            try:
+                yield _thread(id, runs, aside)
+            except UNREADABLE as exc:
+                yield Damage(f"thread {id!r} cannot be read: {exc}")
+
+
+class _Aside(NamedTuple):
+    """Where a run was put, after what decides its place in its thread."""
+
+    started: int
+    id: str
+    run_type: str
+    is_child: bool
+    start: int
+    size_bytes: int
+
+
+def _put_aside(run: dict[str, Any], aside: IO[bytes]) -> _Aside:
+    held = {key: value for key, value in run.items() if key not in _NESTED}
+    data = json.dumps(held).encode()
+    start = aside.tell()
+    aside.write(data)
+    return _Aside(
+        instant(run.get("start_time")) or 0,
+        str(run.get("id")),
+        run["run_type"],
+        as_id(run.get("parent_run_id")) is not None,
+        start,
+        len(data),
+    )
+
+
+def _taken_up(run: _Aside, aside: IO[bytes]) -> dict[str, Any]:
+    aside.seek(run.start)
+    held: dict[str, Any] = json.loads(aside.read(run.size_bytes))
+    return held
 
 
 def _with_children(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -97,29 +138,23 @@ def _thread_of(run: dict[str, Any]) -> str:
     return found or as_id(run.get("trace_id")) or as_id(run.get("id")) or "without id"
 
 
-def _thread(id: str, runs: list[dict[str, Any]]) -> Iterator[Conversation | Damage]:
-    ordered = sorted(runs, key=_order)
-    asked = [run for run in ordered if run["run_type"] in _MODEL_RUNS]
-    others = [run for run in ordered if run["run_type"] not in _MODEL_RUNS]
+def _thread(id: str, runs: list[_Aside], aside: IO[bytes]) -> Conversation:
+    ordered = sorted(runs)
+    asked = [run for run in ordered if run.run_type in _MODEL_RUNS]
+    others = [run for run in ordered if run.run_type not in _MODEL_RUNS]
     if not asked:  # what was traced is a chain alone
-        asked = [run for run in others if not as_id(run.get("parent_run_id"))] or others[:1]
-        others = [run for run in others if run not in asked]
+        asked = [run for run in others if not run.is_child] or others[:1]
+        taken = set(asked)
+        others = [run for run in others if run not in taken]
     laid = _Laid(id)
     for run in asked:
-        laid.take(run)
+        laid.take(_taken_up(run, aside))
     if others:
-        kinds = ", ".join(f"{number} {kind}" for kind, number in _kinds(others))
+        counts = sorted(Counter(run.run_type for run in others).items())
+        kinds = ", ".join(f"{number} {kind}" for kind, number in counts)
         told = f"{count(len(others), 'run')} that called no model ({kinds}) left out"
         laid.made.odd.append((None, told))
-    yield laid.made
-
-
-def _order(run: dict[str, Any]) -> tuple[int, str]:
-    return instant(run.get("start_time")) or 0, str(run.get("id"))
-
-
-def _kinds(runs: list[dict[str, Any]]) -> list[tuple[str, int]]:
-    return sorted(Counter(str(run["run_type"]) for run in runs).items())
+    return laid.made
 
 
 @dataclass(slots=True)

@@ -46,10 +46,16 @@ def is_record(value: Any) -> bool:
     """Whether a value is an exported conversation."""
     if not isinstance(value, dict) or "conversationId" not in value:
         return False
-    listed = value.get("messages", value.get("messagesTree"))
+    listed = _listed(value)
     return isinstance(listed, list) and (
         not listed or any(map(_is_message, listed[:_SHOWN_PARTS])) or "endpoint" in value
     )
+
+
+def _listed(value: dict[str, Any]) -> Any:
+    """Return the messages, which stand in a list, in a tree, or in both."""
+    listed = value.get("messages")
+    return listed if listed or not value.get("messagesTree") else value["messagesTree"]
 
 
 def _is_message(value: Any) -> bool:
@@ -69,8 +75,7 @@ def _conversation(value: dict[str, Any], at: Found) -> Conversation:
         source=leftover(value, _USED_OF_TALK),
         line=at.at if at.in_line else None,
     )
-    listed = value.get("messages", value.get("messagesTree"))
-    for said, above in _flat(listed):
+    for said, above in _flat(_listed(value)):
         if not isinstance(said, dict):
             made.odd.append((None, "a message is none, and left out"))
             continue

@@ -43,14 +43,18 @@ class Assets:
     def __init__(self) -> None:
         self._files: dict[str, SourceFile] = {}
         self._names: list[str] = []  # sorted, when they were last asked for
+        self.used: set[str] = set()  # names of the files that a reader asked for by name
 
     def add(self, file: SourceFile) -> None:
         """Take a file."""
         self._files.setdefault(PurePosixPath(file.name).name, file)
 
     def named(self, name: str) -> SourceFile | None:
-        """Return the file of a name."""
-        return self._files.get(name)
+        """Return the file of a name, which is no longer to be read by itself."""
+        found = self._files.get(name)
+        if found is not None:
+            self.used.add(found.name)
+        return found
 
     def starting(self, start: str) -> tuple[str, bytes] | None:
         """Return name and bytes of the file whose name begins so; None where none can be read."""

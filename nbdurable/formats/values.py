@@ -3,6 +3,7 @@
 Owns text, lines and what is damaged in them. Does not own what a value means. The one idea: a file
 is a row of records, so that no more than one is in memory, and what cannot be read of one does not
 touch the next. A parser of events would lose all that follows a damaged byte, and half a character.
+So a record is parsed as a whole, by a quick parser where it can tell that nothing is odd.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import IO, Any, Literal
 
 CHUNK_BYTES = 1 << 20
@@ -136,6 +138,9 @@ def _lines(text: _Text) -> Iterator[Found | Damage]:
 
 
 def _line(line: str, number: int) -> Found | Damage:
+    value = _quick(line)
+    if value is not _ODD:
+        return Found(value, number, in_line=True)
     value, _, wrong, _ = _decoded(line, 0)
     if wrong is None:
         return Found(value, number, in_line=True)
@@ -154,6 +159,24 @@ def _real(digits: str) -> float | None:
 _scan = json.JSONDecoder(parse_constant=_null, parse_float=_real).raw_decode
 
 Verdict = Literal["whole", "cut", "broken"]
+
+
+@cache
+def _quick_parser() -> Callable[..., Any]:
+    from pydantic_core import from_json  # takes a while to import
+
+    return from_json
+
+
+def _quick(text: str) -> Any:
+    """Return the value that a text is, or `_ODD` where the other parser decides what it is."""
+    try:
+        return _quick_parser()(text, allow_inf_nan=False)
+    except (ValueError, TypeError):  # the latter of half a character
+        return _ODD
+
+
+_ODD = object()
 
 
 def _decoded(text: str, at: int) -> tuple[Any, int, str | None, Verdict]:
@@ -181,6 +204,7 @@ class _Listed:
         self._is_record = is_record
         self._at = 0
         self._count = 0
+        self._look: _Look | None = None
 
     def values(self) -> Iterator[Found | Damage]:
         """Yield values; what lies between a damaged one and the next record is left out."""
@@ -215,15 +239,27 @@ class _Listed:
 
     def _decoded(self) -> tuple[Any, int, str | None]:
         while True:
-            value, end, wrong, verdict = _decoded(self._text.held, self._at)
-            is_open = verdict == "cut" or (verdict == "whole" and end == len(self._text.held))
-            if not is_open or len(self._text.held) - self._at > LARGEST_CHARS:
-                return value, end, wrong
-            self._text.drop(self._at)
+            held, at = self._text.held, self._at
+            end = self._look.next_after(held, at) if self._look is not None else None
+            if end is not None and (value := _quick(held[at:end])) is not _ODD:
+                return value, end, None
+            is_short = self._look is not None and len(held) - at < 2 * self._look.longest
+            if end is not None or not is_short:
+                value, end, wrong, verdict = _decoded(held, at)
+                is_open = verdict == "cut" or (verdict == "whole" and end == len(held))
+                if not is_open or len(held) - at > LARGEST_CHARS:
+                    self._learn(value, end)
+                    return value, end, wrong
+            self._text.drop(at)
             self._at = 0
             if not self._text.more():
                 value, end, wrong, _ = _decoded(self._text.held, 0)
                 return value, end, wrong
+
+    def _learn(self, value: Any, end: int) -> None:
+        """Learn from a record that was read slowly where those like it end."""
+        if isinstance(value, dict) and value:
+            self._look = _Look.of(self._text.held[self._at : end], value)
 
     def _next_record(self) -> Found | None:
         """Move behind the next record and return it; None where there is none."""
@@ -241,3 +277,41 @@ class _Listed:
             self._at = max(end, self._at + 1)  # what lies inside is of the damaged one
             if wrong is None and self._is_record(value):
                 return Found(value, self._count + 1, in_line=False)
+
+
+class _Look:
+    """How records begin, by which the end of one before is guessed.
+
+    A guess that is wrong is seen: what is no whole value is none to the parser.
+    """
+
+    def __init__(self, start: str, more: re.Pattern[str], longest: int) -> None:
+        self._start = start
+        self._more = more
+        self.longest = longest
+
+    @classmethod
+    def of(cls, text: str, value: dict[str, Any]) -> _Look:
+        """Return the look of a record: its first two keys, as they are written."""
+        start = text[: text.index(":")]
+        keys = list(value)
+        more = ""
+        if len(keys) > 1 and not isinstance(value[keys[0]], dict | list):
+            more = rf"\s*:\s*{_PLAIN_VALUE}\s*,\s*{re.escape(json.dumps(keys[1]))}\s*:"
+        return cls(start, re.compile(re.escape(start) + more), len(text))
+
+    def next_after(self, text: str, at: int) -> int | None:
+        """Return where the record at a place seems to end; None where none begins after it."""
+        place = at
+        while (place := text.find(self._start, place + 1)) >= 0:
+            if self._more.match(text, place):
+                end = place
+                while text[end - 1] in _BETWEEN:
+                    end -= 1
+                self.longest = max(self.longest, end - at)
+                return end
+        return None
+
+
+_PLAIN_VALUE = r'(?:"(?:[^"\\]|\\.)*"|[^\s"\[{,]+)'
+_BETWEEN = ", \t\r\n"

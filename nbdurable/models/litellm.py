@@ -25,15 +25,10 @@ from nbdurable.blocks import Json
 from nbdurable.errors import ModelError
 from nbdurable.models.base import Delta, ModelRequest, RetryNotice
 from nbdurable.models.chat_format import to_chat
-from nbdurable.models.litellm_errors import (
-    Failure,
-    StreamCut,
-    failure_of,
-    masked,
-    secrets_of,
-)
+from nbdurable.models.litellm_errors import Failure, StreamCut, failure_of
 from nbdurable.models.litellm_stream import Reader, Watch, finite
 from nbdurable.models.params import recorded
+from nbdurable.secrets import masked, secrets_of
 
 TIMEOUT_S = 600.0
 MAX_RETRIES = 2

@@ -1,55 +1,23 @@
 """What LiteLLM raises, as `ModelError`: one reason, one line, no secret.
 
-Owns classification and scrubbing; decides by class names, status and causes, so that nothing here
+Owns classification; decides by class names, status and causes, so that nothing here
 imports LiteLLM. The one idea: LiteLLM gives a dropped connection the status 500 and wraps whatever
 breaks in mid-stream, so the chain of causes is what tells.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
 
 from nbdurable.errors import ModelError
-from nbdurable.models.params import RECORDED
+from nbdurable.secrets import scrub
 
 TEXT_LIMIT = 300  # characters of a provider's text that are kept
 
-HARMLESS = RECORDED | {
-    "model",
-    "messages",
-    "tools",
-    "stream",
-    "stream_options",
-    "timeout",
-    "stream_timeout",
-    "max_retries",
-    "num_retries",
-    "drop_params",
-    "custom_llm_provider",
-    "api_version",
-    "allowed_openai_params",
-    "additional_drop_params",
-    "mock_response",
-    "input_cost_per_token",
-    "output_cost_per_token",
-    "base_model",
-    "ssl_verify",
-    "store",
-    "cache_control_injection_points",
-}
-"""Parameters that cannot hold a secret."""
-
-_SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth|header|cookie", re.I)
-_SECRET_TEXT = re.compile(
-    r"\b(sk|pk|rk|gsk|xai|hf|ghp|AIza)[-_][\w*.-]{6,}|AIza[\w-]{10,}|(?<=bearer )\S+", re.I
-)
-_URL_LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
 _PREFIX = re.compile(
     r"(litellm\.)?(exceptions\.)?\w*(Error|Exception|Timeout)( - |: )|[A-Z]\w+Exception "
 )
@@ -127,7 +95,7 @@ def failure_of(exc: BaseException, secrets: frozenset[str], timeout_s: float | N
     if isinstance(exc, TimeoutError) or _is_client_timeout(exc):
         limit = "in time" if timeout_s is None else f"in {timeout_s:g} s"
         return Failure("timeout", f"no whole answer came {limit}")
-    text = scrub(one_line(exc), secrets)
+    text = scrub(one_line(exc), secrets, TEXT_LIMIT)
     status = _status(exc, chain)
     if status is None and _is_network(names, text):
         middle = "MidStreamFallbackError" in names
@@ -228,55 +196,3 @@ def one_line(exc: BaseException) -> str:
     text = str(getattr(exc, "message", None) or exc) or type(exc).__name__
     text = " ".join(_PREFIX.sub("", _TAIL.split(text)[0]).split())
     return text.rstrip(" .;") or type(exc).__name__
-
-
-def scrub(text: str, secrets: frozenset[str]) -> str:
-    """Return `text` without secrets, cut to `TEXT_LIMIT` characters."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    text = _SECRET_TEXT.sub("***", _URL_LOGIN.sub("***@", text))
-    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"
-
-
-def secrets_of(params: Mapping[str, object]) -> frozenset[str]:
-    """Return every value of `params` and of the environment that must never be shown."""
-    found = {
-        value for name, value in os.environ.items() if _SECRET_NAME.search(name) and len(value) >= 8
-    }
-    for name, value in params.items():
-        if name not in HARMLESS:
-            found.update(_strings(value))
-    return frozenset(found)
-
-
-def _strings(value: object) -> Iterator[str]:
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Mapping):
-            stack.extend(item.values())
-        elif isinstance(item, list | tuple):
-            stack.extend(item)
-        elif isinstance(item, str) and len(item) >= 4:
-            yield item
-            if "://" in item:
-                parts = urlsplit(item)
-                yield from (p for p in (parts.username, parts.password) if p and len(p) >= 4)
-
-
-def masked(params: Mapping[str, object]) -> dict[str, object]:
-    """Return `params` with every value that may be a secret shown as ``***`` (B47)."""
-    return {
-        name: value if name in HARMLESS else _mask(name, value) for name, value in params.items()
-    }
-
-
-def _mask(name: str, value: object) -> object:
-    if name in ("api_base", "base_url") and isinstance(value, str):
-        parts = urlsplit(value)
-        port = f":{parts.port}" if parts.port else ""
-        path = re.sub(r"[^/]{20,}", "***", parts.path)
-        return f"{parts.scheme}://{parts.hostname or ''}{port}{path}"
-    if isinstance(value, Mapping):
-        return {str(key): "***" for key in value}
-    return "***"

@@ -11,19 +11,24 @@ import asyncio
 import contextlib
 import importlib.metadata
 import secrets
+import sys
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nbdurable.blocks import Json, Message, StopReason, ToolCallBlock, Usage
 from nbdurable.errors import ModelError, shown
 from nbdurable.models.base import CallDelta, Delta, Finish, ModelRequest, TextDelta
+from nbdurable.models.local_answers import RecordedAnswers, answers_path
 from nbdurable.models.local_engine import Chunk, Engine, decoded, load_engine, loading
 from nbdurable.models.local_http import LocalEndpoint
 from nbdurable.models.local_prompt import forced_tools, left_out, parse_call, request_body
 from nbdurable.models.params import RECORDED
 from nbdurable.models.weights import weights_path
+
+STREAMED = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
 
 
 class LocalModel:
@@ -50,6 +55,7 @@ class LocalModel:
         self._n_ctx = n_ctx
         self._engine: Engine | None = None
         self._endpoint: LocalEndpoint | None = None
+        self._answers: RecordedAnswers | None = None
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
@@ -65,7 +71,8 @@ class LocalModel:
         ModelError
             The engine or the weights are missing or cannot be loaded; says what to run.
         """
-        self._ready()
+        if self._recorded() is None:
+            self._ready()
 
     def endpoint(self) -> tuple[str, str]:
         """Return base URL and key of the same model as an OpenAI-like server on loopback.
@@ -73,7 +80,7 @@ class LocalModel:
         It serves ``/chat/completions``, streamed or not, with what the model does in the process:
         forced calls of tools, answers by a schema, calls and results of earlier turns as words.
         """
-        self._ready()
+        self.check()
         with loading():
             if self._endpoint is None or not self._endpoint.is_ours:
                 self._endpoint = LocalEndpoint(self)
@@ -85,14 +92,38 @@ class LocalModel:
                 self._engine = load_engine(self._path or weights_path(), self._n_ctx)
             return self._engine
 
+    def _recorded(self) -> RecordedAnswers | None:
+        """Return what answers in place of weights that are not there, if anything does."""
+        weights, path = weights_path(), answers_path()
+        if path is None or self._path or self._engine is not None or weights.is_file():
+            return None
+        with loading():
+            if self._answers is None or self._answers.path != path:
+                self._answers = RecordedAnswers(path)
+        self._warn_once(
+            f"answers {path}",
+            "no weights of model 'local' are here: it repeats recorded answers, and has none to "
+            "new questions; run: nbdurable local fetch",
+        )
+        return self._answers
+
     # -- the model protocol --------------------------------------------------------------------
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         """Yield the answer's deltas; cancelling ends the decoding at its next token."""
         self._warn_left_out(request.params)
-        engine = await asyncio.to_thread(self._ready)
-        reader = _Reader(engine.answered_by, is_call=bool(forced_tools(request)))
-        async with contextlib.aclosing(decoded(engine, _streamed(request))) as chunks:
+        body = request_body(request)
+        answers = self._recorded()
+        if answers is not None:
+            answer = answers.answer(body)
+            origin = _Origin(answer.answered_by, "recording", answer.fingerprint)
+            stream = answer.chunks()
+        else:
+            engine = await asyncio.to_thread(self._ready)
+            origin = _Origin(engine.answered_by, "local", fingerprint())
+            stream = decoded(engine, {**body, **STREAMED})
+        reader = _Reader(origin, is_call=bool(forced_tools(request)))
+        async with contextlib.aclosing(stream) as chunks:
             async for chunk in chunks:
                 for delta in reader.read(chunk):
                     yield delta
@@ -101,12 +132,13 @@ class LocalModel:
 
     def _warn_left_out(self, params: Mapping[str, object]) -> None:
         for name in left_out(params):
-            if name not in self._warned:
-                self._warned.add(name)
-                warnings.warn(
-                    f"parameter {name!r} changes nothing in model 'local'; it is left out",
-                    stacklevel=3,
-                )
+            text = f"parameter {name!r} changes nothing in model 'local'; it is left out"
+            self._warn_once(name, text)
+
+    def _warn_once(self, about: str, text: str) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            warnings.warn(text, stacklevel=_level_outside())
 
     def describe(self, request: ModelRequest) -> dict[str, Json]:
         """Return the body that is handed to the engine, unrecorded parameters as ``***``."""
@@ -137,16 +169,33 @@ def _read_text(message: Message) -> str:
     return message.text + "".join(called)
 
 
-def _streamed(request: ModelRequest) -> dict[str, Json]:
-    own = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
-    return {**request_body(request), **own}
+def _level_outside() -> int:
+    """Return the stack level of the nearest code that is not ours, for a warning of the caller."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("nbdurable."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def fingerprint() -> str:
+    """Return the version of the engine, as answers record it."""
+    return f"xllamacpp {importlib.metadata.version('xllamacpp')}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where an answer comes from, as it is recorded."""
+
+    answered_by: str
+    provider: str
+    fingerprint: str
 
 
 class _Reader:
     """Chunks of one answer on their way to deltas."""
 
-    def __init__(self, answered_by: str, *, is_call: bool) -> None:
-        self._answered_by = answered_by
+    def __init__(self, origin: _Origin, *, is_call: bool) -> None:
+        self._origin = origin
         self._is_call = is_call
         self._written: list[str] = []  # a forced call, read when it is whole
         self._reason: StopReason | None = None
@@ -187,9 +236,9 @@ class _Reader:
             stop_reason=reason,
             usage=self._usage,
             cost_usd=0.0,
-            answered_by=self._answered_by,
-            provider="local",
-            fingerprint=f"xllamacpp {importlib.metadata.version('xllamacpp')}",
+            answered_by=self._origin.answered_by,
+            provider=self._origin.provider,
+            fingerprint=self._origin.fingerprint,
         )
 
 

@@ -17,7 +17,7 @@ import time
 import weakref
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -39,7 +39,9 @@ from nbdurable.models.local_prompt import left_out
 from nbdurable.wire import dumps
 
 MOST_BODY_BYTES = 64 << 20
+LINGER_S = 1.0  # in which a refused client may finish what it sends
 
+_OUR_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SYSTEM_ROLES = ("system", "developer")
 _STATUS = {"context": 400, "other": 400, "unavailable": 503}
 
@@ -82,7 +84,9 @@ class LocalEndpoint:
         """Answer one request; a client that leaves ends the decoding."""
         with suppress(OSError, asyncio.IncompleteReadError):
             try:
-                call = await _read_call(reader, writer)
+                call = await _read_head(reader)
+                self._admit(call)
+                call = replace(call, body=await _read_body(call, reader, writer))
                 work = asyncio.create_task(self._answer(call, writer))
                 gone = asyncio.create_task(_until_gone(reader))
                 try:
@@ -95,18 +99,31 @@ class LocalEndpoint:
                     work.result()
             except _Refused as exc:
                 await _send(writer, exc.status, {"error": exc.error})
+                await _let_finish(reader, writer)
             finally:
                 writer.close()
         with suppress(OSError):
             await writer.wait_closed()
 
+    def _admit(self, call: _Call) -> None:
+        """Refuse whoever may not ask, before a byte of a body is read.
+
+        The key alone keeps others out; a page of a browser is refused even with it, also one whose
+        name was made to lead here.
+        """
+        if "origin" in call.headers or call.headers.get("sec-fetch-site", "none") != "none":
+            raise _Refused(403, "pages of browsers are not served")
+        if not _is_ours(call.headers.get("host", "")):
+            raise _Refused(403, "only requests to this machine are served")
+        given = call.headers.get("authorization", "").removeprefix("Bearer ")
+        is_known = secrets.compare_digest(given.encode(), self.key.encode())
+        if call.route != "GET /health" and not is_known:
+            raise _Refused(401, "the key is missing or wrong; send it as a bearer token")
+
     async def _answer(self, call: _Call, writer: asyncio.StreamWriter) -> None:
         model = self._model()
         if call.route == "GET /health":
             return await _send(writer, 200, {"status": "ok"})
-        given = call.headers.get("authorization", "").removeprefix("Bearer ")
-        if not secrets.compare_digest(given.encode(), self.key.encode()):
-            raise _Refused(401, "the key is missing or wrong; send it as a bearer token")
         if call.route == "GET /v1/models":
             one = {"id": "local", "object": "model", "created": 0, "owned_by": "nbdurable"}
             return await _send(writer, 200, {"object": "list", "data": [one]})
@@ -148,7 +165,7 @@ class _Call:
 
     route: str
     headers: dict[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
+    body: bytes = field(default=b"", repr=False)
 
     def json(self) -> dict[str, Any]:
         try:
@@ -160,7 +177,7 @@ class _Call:
         return body
 
 
-async def _read_call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Call:
+async def _read_head(reader: asyncio.StreamReader) -> _Call:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     except asyncio.LimitOverrunError as exc:
@@ -168,15 +185,37 @@ async def _read_call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     method, _, rest = head[0].partition(" ")
     named = (line.partition(":") for line in head[1:] if line)
     headers = {name.strip().lower(): value.strip() for name, _, value in named}
-    length = headers.get("content-length", "0")
-    if "transfer-encoding" in headers or not length.isdecimal():
-        raise _Refused(411, "the length of the body is not given; send Content-Length")
-    if int(length) > MOST_BODY_BYTES:
-        raise _Refused(413, f"the body has {length} bytes, over {MOST_BODY_BYTES}; send less")
-    if headers.get("expect", "").lower() == "100-continue":
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     path = rest.partition(" ")[0].partition("?")[0]
-    return _Call(f"{method} {path}", headers, await reader.readexactly(int(length)))
+    return _Call(f"{method} {path}", headers)
+
+
+async def _read_body(
+    call: _Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bytes:
+    length = call.headers.get("content-length", "0")
+    if "transfer-encoding" in call.headers or not length.isdecimal():
+        raise _Refused(411, "the length of the body is not given; send Content-Length")
+    if len(length) > 20 or int(length) > MOST_BODY_BYTES:
+        raise _Refused(413, f"the body has over {MOST_BODY_BYTES:,} bytes; send less")
+    if call.headers.get("expect", "").lower() == "100-continue":
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    return await reader.readexactly(int(length))
+
+
+def _is_ours(place: str) -> bool:
+    """Whether a Host is this machine, at any port; a program may send none, a browser does."""
+    name, colon, port = place.rpartition(":")
+    host = name if colon and port.isdecimal() else place
+    return not host or host.lower() in _OUR_HOSTS
+
+
+async def _let_finish(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Take what a refused client still sends: a line that is cut meanwhile loses the answer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            writer.write_eof()
+            while await reader.read(1 << 16):
+                pass
 
 
 async def _until_gone(reader: asyncio.StreamReader) -> None:

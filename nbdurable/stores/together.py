@@ -1,4 +1,4 @@
-"""Creating many sessions at once: for imports, where a commit of each takes longer than its rows.
+"""Many sessions at once: for imports, where a commit or a query of each takes longer than its rows.
 
 Owns the choice between a store that can and one that cannot. The one idea: each session is there
 whole or not at all, and none depends on its neighbours.
@@ -6,12 +6,13 @@ whole or not at all, and none depends on its neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from operator import attrgetter
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from nbdurable.errors import EntryError, NbDurableError, TreeError
-from nbdurable.stored import NOTHING, Beside, SessionRecord, StoredEntry
+from nbdurable.stored import NOTHING, Beside, Move, SessionRecord, StoredEntry
 from nbdurable.stores.base import Store
 
 
@@ -25,12 +26,63 @@ class NewSession:
     blobs: Sequence[tuple[str, bytes]] = ()
 
 
+class HeldEntry(NamedTuple):
+    """What tells a stored entry from another, without what it says."""
+
+    session_id: str
+    id: str
+    seq: int
+    n: int
+    depth: int
+    created_at: int
+    moves_leaf: bool
+    source_id: str | None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What a session holds, without what its entries say; ``move`` is the last one."""
+
+    entries: Mapping[str, HeldEntry]
+    move: Move | None
+    note_ids: frozenset[str]
+
+
 @runtime_checkable
 class CreatesMany(Protocol):
     """A store that creates several sessions in one transaction."""
 
     def create_sessions(self, sessions: Sequence[NewSession]) -> list[NbDurableError | None]:
         """Create sessions as `create_session` does each; return why one was refused, or None."""
+
+
+@runtime_checkable
+class OutlinesMany(Protocol):
+    """A store that reads the outlines of several sessions in a few queries."""
+
+    def outlines(self, session_ids: Sequence[str]) -> dict[str, Outline]:
+        """Return the outlines of those of the sessions that are there."""
+
+
+def outlines(store: Store, session_ids: Sequence[str]) -> dict[str, Outline]:
+    """Return the outline of each session of a store, all of which are there."""
+    if session_ids and isinstance(store, OutlinesMany):
+        return store.outlines(session_ids)
+    return {id: _outline(store, id) for id in session_ids}
+
+
+def _outline(store: Store, session_id: str) -> Outline:
+    entries = store.load_entries(session_id)
+    moves = store.load_moves(session_id)
+    return Outline(
+        entries={entry.id: HeldEntry._make(_held(entry)) for entry in entries},
+        move=moves[-1] if moves else None,
+        note_ids=frozenset(note.id for note in store.load_annotations(session_id)),
+    )
+
+
+_held = attrgetter(*HeldEntry._fields)
 
 
 def create_sessions(store: Store, sessions: Sequence[NewSession]) -> list[NbDurableError | None]:

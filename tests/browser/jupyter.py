@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -35,6 +36,8 @@ SERVER_OPTIONS = (
 ).split()
 NEWS = "@jupyterlab/apputils-extension:announcements"
 WAIT_S = 60
+# a new kernel may count to the number that stands in a prompt from the last one
+FORGET = "prompt => { prompt.textContent = '[?]:'; }"
 # what Jupyter's own front ends throw by themselves
 FOREIGN_ERRORS = (
     "reading 'schema'",
@@ -47,10 +50,11 @@ FOREIGN_ERRORS = (
 class Lab:
     """A running server; `folder` holds its notebooks."""
 
-    def __init__(self, base: str, folder: Path, env: dict[str, str]) -> None:
+    def __init__(self, base: str, folder: Path, env: dict[str, str], pid: int) -> None:
         self.base = base
         self.folder = folder
         self.env = env
+        self.pid = pid
 
     def write(self, cells: Sequence[str], name: str = "", kernel: str = "python3") -> str:
         """Write a notebook of code cells; return its file name."""
@@ -146,8 +150,7 @@ class OpenNotebook:
     def run_and_wait(self, at: int) -> Locator:
         """Run a cell and wait until it has ended; return its outputs."""
         prompt = self.cells.nth(at).locator(".jp-InputPrompt").first
-        # a new kernel may count to the number that stands there from the last one
-        prompt.evaluate("prompt => { prompt.textContent = '[?]:'; }")
+        prompt.evaluate(FORGET)
         output = self.run(at)
         until = time.monotonic() + WAIT_S
         while time.monotonic() < until:
@@ -155,6 +158,26 @@ class OpenNotebook:
                 return output
             self.page.wait_for_timeout(30)
         raise TimeoutError(f"cell {at} of {self.name} had not ended after {WAIT_S} s")
+
+    def run_all(self) -> None:
+        """Choose Run All Cells from the menu; return when the last cell has ended.
+
+        Raises
+        ------
+        AssertionError
+            A cell failed, so that the ones below it never run.
+        """
+        last = self.cells.last.locator(".jp-InputPrompt").first
+        last.evaluate(FORGET)
+        self.page.locator(".lm-MenuBar-item", has_text=re.compile("^Run$")).click()
+        self.page.locator(".lm-Menu-item", has_text=re.compile("^Run All Cells$")).click()
+        failed = self.page.locator('[data-mime-type="application/vnd.jupyter.error"]')
+        until = time.monotonic() + 4 * WAIT_S
+        while not last.inner_text().strip().strip("[]: ").isdigit():
+            assert not failed.count(), failed.first.inner_text()
+            if time.monotonic() > until:
+                raise TimeoutError(f"the last cell of {self.name} had not ended in time")
+            self.page.wait_for_timeout(100)
 
     def save(self) -> Path:
         """Save it; return the file once it holds what was saved."""
@@ -227,16 +250,23 @@ def run_lab(folder: Path, app: str = "lab", **variables: str) -> Iterator[Lab]:
     settings.mkdir(parents=True)
     quiet = json.dumps({"disabledExtensions": {NEWS: True}})
     (settings / "page_config.json").write_text(quiet, "utf-8")
+    with serve([sys.executable, "-m", "jupyter", app], notebooks, env) as lab:
+        yield lab
+
+
+@contextmanager
+def serve(command: Sequence[str], root: Path, env: dict[str, str]) -> Iterator[Lab]:
+    """Yield the Jupyter server that a command starts in `root`; its log goes beside that folder."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "jupyter", app, *SERVER_OPTIONS]
-    command += [f"--ServerApp.port={port}", f"--ServerApp.root_dir={notebooks}"]
-    with (folder / "server.log").open("w") as log:
-        server = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=notebooks)
-    lab = Lab(f"http://127.0.0.1:{port}", notebooks, env)
+    options = [*SERVER_OPTIONS, f"--ServerApp.port={port}", f"--ServerApp.root_dir={root}"]
+    path = root.with_name("server.log")
+    with path.open("w") as log:
+        server = subprocess.Popen([*command, *options], env=env, stdout=log, stderr=log, cwd=root)
+    lab = Lab(f"http://127.0.0.1:{port}", root, env, server.pid)
     try:
-        _wait_for_server(lab, server, folder / "server.log")
+        _wait_for_server(lab, server, path)
         yield lab
     finally:
         server.terminate()

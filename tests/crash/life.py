@@ -140,6 +140,16 @@ def append(path: str, say: Say) -> None:
                 say("refused" if is_known else "unknown", [ids, str(exc)])
 
 
+def forget(path: str, say: Say) -> None:
+    """Forget session "secret", and say what became of it."""
+    from nbdurable.stores.forgetting import forget
+
+    try:
+        say("forgotten", forget(path, "secret").removed["entries"])
+    except nb.errors.StoreError as exc:
+        say("refused", str(exc))
+
+
 def begin(shim: str, pipe: int, wanted: dict[str, Any]) -> None:
     """Do what is wanted of a child until it is killed, or to the end; never returns.
 
@@ -153,6 +163,7 @@ def begin(shim: str, pipe: int, wanted: dict[str, Any]) -> None:
     deeds: dict[str, Callable[[], None]] = {
         "live": lambda: live(path, say, wanted["seed"]),
         "append": lambda: append(path, say),
+        "forget": lambda: forget(path, say),
         "stream": lambda: stream(path, say),
     }
     folder = os.path.dirname(path).encode()

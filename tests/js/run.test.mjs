@@ -70,3 +70,13 @@ test("a view that is gone listens no more", () => {
   assert.equal(model.listeners.length, 0);
   assert.equal(host.childNodes.length, 0);
 });
+
+test("a view that goes says nothing: its model goes too, and with it the road to the kernel", () => {
+  const { model, host, close } = shown();
+  const before = model.sent.length;
+
+  close();
+
+  assert.equal(model.sent.length, before);
+  assert.equal(host.querySelector(".nbd-run"), null);
+});

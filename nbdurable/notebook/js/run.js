@@ -52,7 +52,7 @@ function render({ model, el: host }) {
   });
   host.appendChild(root);
   return () => {
-    link.close();
+    link.close(true); // the kernel closes the model as it puts the finished answer here
     root.remove();
   };
 }

@@ -23,7 +23,7 @@ from nbdurable.notebook.tree.columns import ABORTED, ERROR, Columns
 from nbdurable.notebook.tree.explored import Explored
 from nbdurable.notebook.tree.following import Following, runs_of
 from nbdurable.notebook.tree.marks import marks_of
-from nbdurable.notebook.tree.poller import POLLER
+from nbdurable.notebook.tree.poller import look_out
 from nbdurable.origin import is_alive
 from nbdurable.reprs import one_line
 from nbdurable.run import Run
@@ -103,7 +103,7 @@ class Feed:
         self._is_told = True  # from here on the page learns of each change
         with self._widget.guard:
             self._note_failures(runs)
-        POLLER.add(self)
+        self._stop_looking_out = look_out(self, self.image.store, self.image.session_id)
         thread = threading.Thread(target=self._serve, name="nbdurable-feed", daemon=True)
         thread.start()
 
@@ -117,12 +117,12 @@ class Feed:
         """Look for changes soon; to be called from any thread."""
         self._woken.set()
 
-    def poll(self) -> None:
-        """Look whether the store has changed, as others may write to it."""
+    def poll(self, *, is_told: bool = False) -> None:
+        """Look whether the store has changed, or take it as told: others may write to it."""
         if self._widget.was_left:
             return
         try:
-            changes: int | None = self.image.store.changes(self.image.session_id)
+            changes = None if is_told else self.image.store.changes(self.image.session_id)
         except NbDurableError:
             changes = None
         if changes != self._seen:
@@ -132,7 +132,7 @@ class Feed:
         """Follow no more."""
         self._is_stopped = True
         self._stop_watching()
-        POLLER.discard(self)
+        self._stop_looking_out()
         for following in list(self.following.values()):
             following.run.is_asked_elsewhere = False
         self.wake()
@@ -350,7 +350,7 @@ class Feed:
             "cost_usd": self.columns.cost_usd,
             "tools": [tool.name for tool in settings.tools],
             "is_closed": is_closed,
-            "replay": session.replay is not None,
+            "replay": session.replay is not None and session.replay.is_only,
         }
         fresh = {name: value for name, value in now.items() if self.head.get(name, ...) != value}
         if fresh:

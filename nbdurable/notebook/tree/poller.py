@@ -1,11 +1,17 @@
-"""One thread of the process that looks whether other processes wrote what is shown."""
+"""Who is shown something learns of what other processes wrote.
+
+A store that tells of changes is listened to; into any other, one thread of the process looks.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import weakref
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from nbdurable.stores.base import Store
 
 log = logging.getLogger("nbdurable")
 
@@ -59,3 +65,39 @@ class Poller:
 
 
 POLLER = Poller()
+
+
+@runtime_checkable
+class TellingStore(Protocol):
+    """A store that tells of changes by itself, such as `PostgresStore`."""
+
+    def watch(self, session_id: str, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` now and soon after each change of a session; return what ends that."""
+
+
+class ToldOf(Pollable, Protocol):
+    """Something that need not look where it is told."""
+
+    def poll(self, *, is_told: bool = False) -> None:
+        """Look, or take it as told; must return soon and raise nothing."""
+
+
+def look_out(one: ToldOf, store: Store, session_id: str) -> Callable[[], None]:
+    """Have one learn of what others write to a session; return what ends that.
+
+    It is held weakly.
+    """
+    me = weakref.ref(one)
+
+    def look() -> None:
+        if (there := me()) is not None:
+            there.poll(is_told=True)
+
+    def discard() -> None:
+        if (there := me()) is not None:
+            POLLER.discard(there)
+
+    if isinstance(store, TellingStore):
+        return store.watch(session_id, look)
+    POLLER.add(one)
+    return discard

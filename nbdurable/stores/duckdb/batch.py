@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from operator import attrgetter, itemgetter
 
 import duckdb
@@ -19,6 +20,7 @@ from nbdurable.wire import clean
 
 Row = tuple[object, ...]
 
+_MOST_VALUES = 8  # rows of one statement; for more an appender is quicker
 _BY_CONTENT = frozenset({"blobs", "contexts"})
 _IMAGED = frozenset({"moves", "annotations", "experiments"})
 _entry_row = attrgetter(*COLUMNS["entries"])
@@ -93,7 +95,7 @@ class Inserter:
         cursor.execute(f"use {ALIAS}.nbd")
         # A flag of this cursor alone: planning an insert costs more than it does.
         cursor.execute("pragma disable_optimizer")
-        self._statements: dict[str, duckdb.Statement] = {}
+        self._statements: dict[tuple[str, int], duckdb.Statement] = {}
 
     def close(self) -> None:
         """Free the cursor."""
@@ -101,9 +103,9 @@ class Inserter:
 
     def write(self, batch: Batch) -> None:
         """Store a batch in one transaction; on an error nothing of it is left open."""
-        if len(batch) == 1:
+        if len(batch.rows) == 1 and len(batch) <= _MOST_VALUES:
             ((table, rows),) = batch.rows.items()
-            self._cursor.execute(self._statement(table), rows[0])
+            self._insert(table, rows)
             return
         self._cursor.execute("begin")
         try:
@@ -117,20 +119,20 @@ class Inserter:
             raise
 
     def _insert(self, table: str, rows: Sequence[Row]) -> None:
-        if len(rows) == 1:
-            self._cursor.execute(self._statement(table), rows[0])
+        if len(rows) <= _MOST_VALUES:
+            values = list(chain.from_iterable(rows))
+            self._cursor.execute(self._statement(table, len(rows)), values)
             return
         appender = self._cursor.appender(table)
         try:
-            for row in rows:
-                appender.append_row(*row)
+            appender.append_rows(rows)
             appender.flush()
         finally:
             appender.clear()  # DuckDB warns of rows that a failure left in it
 
-    def _statement(self, table: str) -> duckdb.Statement:
-        if table not in self._statements:
-            marks = ", ".join("?" * len(COLUMNS[table]))
-            text = f"insert into {ALIAS}.nbd.{table} values ({marks})"
-            self._statements[table] = self._cursor.extract_statements(text)[0]
-        return self._statements[table]
+    def _statement(self, table: str, count: int) -> duckdb.Statement:
+        if (table, count) not in self._statements:
+            marks = f"({', '.join('?' * len(COLUMNS[table]))})"
+            text = f"insert into {ALIAS}.nbd.{table} values {', '.join([marks] * count)}"
+            self._statements[table, count] = self._cursor.extract_statements(text)[0]
+        return self._statements[table, count]

@@ -18,8 +18,8 @@ from typing import Any
 import duckdb
 
 from nbdurable.errors import NbDurableError, StoreError, shown
-from nbdurable.stored import StoredEntry, digest_of
-from nbdurable.stores.duckdb import faults, instances, schema
+from nbdurable.stored import StoredEntry, is_intact
+from nbdurable.stores.duckdb import faults, gaps, instances, schema
 from nbdurable.stores.duckdb.log import commits_from, read_log, silent_break
 from nbdurable.stores.duckdb.schema import ALIAS, COLUMNS, FIELDS, TABLES
 from nbdurable.stores.duckdb.views import VIEWS
@@ -80,7 +80,7 @@ def check(path: str | os.PathLike[str], *, timeout_s: float = 2.0) -> Report:
         lost = commits_from(log, position)
         found = f"its log breaks off at byte {position}, with {lost} transactions behind"
         return Report(name, {}, (Finding(found),))
-    with _opened(name, timeout_s) as cursor:
+    with opened(name, timeout_s) as cursor:
         schema.check_version(cursor, name)
         findings = [*_schema(cursor)]
         if any(finding.is_damage for finding in findings):
@@ -99,8 +99,14 @@ def counts(cursor: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def _opened(path: str, timeout_s: float) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a cursor on a file that this process does not have open, attached to be read."""
+def opened(path: str, timeout_s: float) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a cursor on a file that this process does not have open, attached to be read.
+
+    Raises
+    ------
+    StoreError
+        It cannot be read.
+    """
     base = instances.take()
     try:
         _attach(base, path, timeout_s)
@@ -148,9 +154,14 @@ def contents(cursor: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
         _column(cursor, _BROKEN_ORDINALS),
     )
     yield from _named("entry id", "is there more than once", _column(cursor, _REPEATED_IDS))
-    for what, query in _COUNTERS.items():
-        ((rows, distinct, first, last),) = _rows(cursor, query)
-        if rows and not (rows == distinct == last and first == 1):
+    forgotten = gaps.recorded(cursor)
+    for kind, numbers in gaps.NUMBERS.items():
+        query = f"select count(*), count(distinct place), min(place), max(place) from ({numbers})"
+        ((rows, distinct, first, last),) = _rows(cursor, query.format(nbd=f"{ALIAS}.nbd"))
+        is_dense = not rows or (rows == distinct == last and first == 1)
+        known = forgotten.get(kind, [])
+        if (known or not is_dense) and (rows != distinct or gaps.gaps_in(cursor, kind) != known):
+            what = "numbers of entries and moves" if kind == "seq" else f"counters of {kind}"
             yield Finding(
                 f"{what} run from {first} to {last} with {distinct} different ones in {rows} rows"
             )
@@ -163,7 +174,7 @@ def _changed_entries(cursor: duckdb.DuckDBPyConnection) -> Iterator[str]:
     )
     for row in _each(cursor, f"select {names} from {ALIAS}.nbd.entries"):
         entry = StoredEntry._make(row)
-        if digest_of(entry) != entry.digest:
+        if not is_intact(entry):
             yield entry.id
 
 
@@ -186,17 +197,6 @@ _BROKEN_ORDINALS = f"""
 _REPEATED_IDS = f"""
     select id::varchar from {ALIAS}.nbd.entries group by id having count(*) > 1 order by id
 """
-_SEQ = f"select seq as place from {ALIAS}.nbd.entries union all select seq from {ALIAS}.nbd.moves"
-_COUNTERS = {
-    what: f"select count(*), count(distinct place), min(place), max(place) from ({numbers})"
-    for what, numbers in {
-        "numbers of entries and moves": _SEQ,
-        **{
-            f"counters of {table}": f"select counter as place from {ALIAS}.nbd.{table}"
-            for table in ("sessions", "runs", "experiments", "annotations")
-        },
-    }.items()
-}
 
 
 # -- how it hangs together -----------------------------------------------------------------------

@@ -6,15 +6,23 @@ appended meanwhile, and the copy is a fresh file, so that no log and no damage g
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 
 import duckdb
 
-from nbdurable.errors import StoreError
+from nbdurable.errors import StoreError, shown
 from nbdurable.stores.duckdb import faults, schema
-from nbdurable.stores.duckdb.schema import ALIAS, STORAGE_VERSION, TABLES
+from nbdurable.stores.duckdb.schema import ALIAS, ROW_GROUP_SIZE, STORAGE_VERSION, TABLES
+
+Params = Sequence[object]
+
+_ALL: dict[str, tuple[str, Params]] = {
+    table: (f"select * from {ALIAS}.nbd.{table}", ()) for table in TABLES
+}
 
 
 def back_up(cursor: duckdb.DuckDBPyConnection, path: str, to: str) -> None:
@@ -26,6 +34,8 @@ def back_up(cursor: duckdb.DuckDBPyConnection, path: str, to: str) -> None:
         There is something at `to`, its folder is not there, or it cannot be written.
     """
     folder = os.path.dirname(to)
+    if "\0" in to:
+        raise StoreError(f"backup {shown(to)} holds NUL; choose another path")
     if os.path.lexists(to):
         raise StoreError(f"backup {to!r} is there already; choose another path, or remove it")
     if not os.path.isdir(folder):
@@ -35,7 +45,8 @@ def back_up(cursor: duckdb.DuckDBPyConnection, path: str, to: str) -> None:
             dir=folder, prefix=f".{os.path.basename(to)[:40]}."
         ) as hidden:
             fresh = os.path.join(hidden, "copy.duckdb")
-            _copy(cursor, fresh)
+            with copied(cursor, fresh, _ALL):
+                pass
             _sync(fresh)
             _put_in_place(fresh, to)
         _sync(folder)
@@ -49,16 +60,32 @@ def back_up(cursor: duckdb.DuckDBPyConnection, path: str, to: str) -> None:
         ) from exc
 
 
-def _copy(cursor: duckdb.DuckDBPyConnection, fresh: str) -> None:
+@contextlib.contextmanager
+def copied(
+    cursor: duckdb.DuckDBPyConnection, fresh: str, queries: Mapping[str, tuple[str, Params]]
+) -> Iterator[str]:
+    """Write a new file, and yield the alias under which it is attached.
+
+    Parameters
+    ----------
+    cursor : DuckDBPyConnection
+        To which the file that is copied is attached.
+    fresh : str
+        The path of the new file.
+    queries : mapping
+        By table what to write, as a query and its parameters.
+    """
     quoted, copy = fresh.replace("'", "''"), f"nbd_copy_{secrets.token_hex(4)}"
-    cursor.execute(f"attach '{quoted}' as {copy} (storage_version '{STORAGE_VERSION}')")
+    options = f"type duckdb, row_group_size {ROW_GROUP_SIZE}, storage_version '{STORAGE_VERSION}'"
+    cursor.execute(f"attach '{quoted}' as {copy} ({options})")
     try:
         cursor.execute("begin")
         schema.create_tables(cursor, copy)
-        for table in TABLES:
-            cursor.execute(f"insert into {copy}.nbd.{table} select * from {ALIAS}.nbd.{table}")
+        for table, (query, params) in queries.items():
+            cursor.execute(f"insert into {copy}.nbd.{table} {query}", params)
         cursor.execute("commit")
         cursor.execute(f"checkpoint {copy}")
+        yield copy
     except BaseException:
         _roll_back(cursor)
         raise

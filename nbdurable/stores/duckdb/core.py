@@ -12,8 +12,9 @@ import secrets
 import threading
 
 from nbdurable.errors import StoreError
+from nbdurable.stores.duckdb import place
+from nbdurable.stores.duckdb.errands import Errands
 from nbdurable.stores.duckdb.lease import Lease
-from nbdurable.stores.duckdb.place import check_place
 from nbdurable.stores.duckdb.reader import Reader
 from nbdurable.stores.duckdb.spool import Spool
 from nbdurable.stores.duckdb.turns import Turns
@@ -28,8 +29,9 @@ class Core:
         self.read_only = read_only
         self.pid = os.getpid()
         self.handles = 0
-        check_place(path, read_only=read_only)
-        self.spool = Spool(path, f"{self.pid}-{secrets.token_hex(4)}")
+        place.check_place(path, read_only=read_only)
+        owner = f"{self.pid}-{secrets.token_hex(4)}"
+        self.spool = Spool(path, owner)
         self.lease = Lease(
             path, self.spool, self._turns(), timeout_s=timeout_s, read_only=read_only
         )
@@ -39,7 +41,10 @@ class Core:
             self.spool.close()
             raise
         self.reader = Reader(self.lease)
-        self.writer = Writer(self.lease)
+        self.writer = Writer(self.lease, Errands(self.spool.folder, owner, self.spool.is_alive))
+        if not read_only and os.path.isdir(place.work_folder(path)):
+            # Inside a hold, when nobody can be at work there.
+            self.reader.read(lambda cursor: place.remove_left(path))
 
     def _turns(self) -> Turns | None:
         try:
@@ -62,10 +67,7 @@ class Core:
     def check_place(self) -> None:
         """Raise `StoreError` when the file at the path is not the one held here."""
         if self.lease.is_misplaced():
-            raise StoreError(
-                f"store {self.path!r} was removed or replaced while this process has it open; "
-                "close all its sessions, or restart the kernel, and open it again"
-            )
+            raise place.misplaced(self.path)
 
     def close(self) -> None:
         """Finish what is queued, checkpoint and free the file."""
@@ -97,6 +99,12 @@ def acquire(path: str, *, exclusive: bool, read_only: bool, timeout_s: float) ->
             release(core, exclusive=False)
             raise
     return core
+
+
+def is_open(path: str) -> bool:
+    """Whether this process has the file open."""
+    with _registry:
+        return any(core.path == path and core.pid == os.getpid() for core in _cores.values())
 
 
 def release(core: Core, *, exclusive: bool) -> None:

@@ -20,9 +20,11 @@ import duckdb
 
 from nbdurable.errors import StoreClosed, StoreError
 from nbdurable.stores.duckdb import faults, instances, place, repair, schema
+from nbdurable.stores.duckdb.errands import DoneElsewhere, Errand
 from nbdurable.stores.duckdb.schema import ALIAS
 from nbdurable.stores.duckdb.spool import Spool
 from nbdurable.stores.duckdb.turns import Turns
+from nbdurable.stores.duckdb.upkeep import Upkeep
 from nbdurable.stores.duckdb.witness import Witness
 
 _log = logging.getLogger("nbdurable")
@@ -32,10 +34,7 @@ _MOST_TURN_S = 0.05  # after which one who waits elsewhere comes before further 
 _MOST_DRAIN_S = 0.2
 _CLOSE_WAIT_S = 1.0  # for another holder, to checkpoint at the last close
 
-# Each attach replays the log, 0.2 ms per commit in it, and a checkpoint takes as long as 20 to 60.
 _IDLE_LOG_BYTES = 64_000  # worth a checkpoint when nobody waits
-_MOST_LOG_BYTES = 1_000_000  # worth one before the next attach, whatever was replayed
-_BARE_ATTACH_S, _CHECKPOINT_S = 0.001, 0.005  # as long as none was timed
 _OWN_LOG_BYTES = 4 << 20  # while attached for good; below DuckDB's own 16 MiB, which hits an append
 
 
@@ -77,8 +76,7 @@ class Lease:
         self._is_attached = False
         self._is_closed = False
         self._attached_at = self._used_at = 0.0
-        self._bare_s, self._replayed_s, self._checkpoint_s = _BARE_ATTACH_S, 0.0, _CHECKPOINT_S
-        self._log_bytes = 0  # of the log when the file was last let go
+        self._upkeep = Upkeep()
         self._lingering: threading.Thread | None = None
         self._wal_seen, self._file = (0, 0), (0, 0)
         self._base = instances.take()
@@ -114,14 +112,16 @@ class Lease:
             raise
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def held(self, errand: Errand | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """Hold the file for one operation and yield a cursor of its own.
 
         Not for the main thread, in which an interrupt could come between attaching and its note;
-        `aside.run` is.
+        `aside.run` is. `errand` is what it is for; it is posted when another process has the turn.
 
         Raises
         ------
+        DoneElsewhere
+            The errand was answered meanwhile.
         StoreClosed
             After `close`.
         StoreLocked
@@ -133,7 +133,7 @@ class Lease:
                 self._change.wait_for(lambda: self._holds == 0, _MOST_DRAIN_S)
                 self._check_open()
             if not self._is_attached:
-                self._attach(self._timeout_s)
+                self._attach(self._timeout_s, errand)
             self._holds += 1
             cursor = self._base.cursor()
         try:
@@ -193,6 +193,11 @@ class Lease:
         """Return a number that grows when others wrote; by a `stat`, without attaching."""
         return self.witness.look(self._file)
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the file is kept from all others, and not only for the time of a hold."""
+        return self._keepers > 0
+
     def due_bytes(self) -> int:
         """Return how long the log may be before an idle moment is used for a checkpoint."""
         return _OWN_LOG_BYTES if self._keepers else _IDLE_LOG_BYTES
@@ -214,6 +219,22 @@ class Lease:
             self._base.execute(f"checkpoint {ALIAS}")
             self.sync_name()
 
+    def replace(self, fresh: str) -> None:
+        """Put a whole file in the place of the kept one, which has no log; not inside `held()`.
+
+        Raises
+        ------
+        StoreError
+            The file could not be replaced; it is as it was.
+        """
+        with self._change:
+            self._change.wait_for(lambda: self._holds == 0)
+            self._check_file()
+            place.replace_file(fresh, self.path)
+            self._file, self._wal_seen = place.identity(self.path), (0, 0)
+            self._detach()
+        place.sync_replaced(self.path)
+
     def is_misplaced(self) -> bool:
         """Whether the file that was opened is no longer the one at the path."""
         return self._file != (0, 0) and self._file != place.identity(self.path)
@@ -223,13 +244,8 @@ class Lease:
         return place.log_of(self.path)[1]
 
     def sync_name(self) -> None:
-        """Make the name of a new write-ahead log durable; DuckDB itself never syncs the folder."""
-        inode, size = self._wal_seen
-        self._wal_seen = place.log_of(self.path)
-        if self._wal_seen == (0, 0):
-            return
-        if (inode != self._wal_seen[0] or size > self._wal_seen[1]) and os.name == "posix":
-            place.sync_folder(self.path)
+        """Make the name of a new write-ahead log durable."""
+        self._wal_seen = place.sync_log_name(self.path, self._wal_seen)
 
     # -- under the condition -------------------------------------------------------------------
 
@@ -239,16 +255,15 @@ class Lease:
 
     def _check_file(self) -> None:
         if self.is_misplaced():
-            raise StoreError(
-                f"store {self.path!r} was removed or replaced while it was open; nothing was "
-                "written; put it back, or close all its sessions here and open it again"
-            )
+            raise place.misplaced(self.path)
 
-    def _attach(self, timeout_s: float) -> None:
+    def _attach(self, timeout_s: float, errand: Errand | None = None) -> None:
         deadline = time.monotonic() + timeout_s
         try:
-            if self._turns is not None:
-                self._turns.enter(deadline)  # else DuckDB's lock decides, and names the holder
+            if self._turns is not None:  # else DuckDB's lock decides, and names the holder
+                self._turns.enter(deadline, errand)
+            if errand is not None and errand.is_done():
+                raise DoneElsewhere
             self._attach_by(deadline)
         except BaseException:
             self._leave_turn()
@@ -266,6 +281,7 @@ class Lease:
         while True:
             self._check_file()  # a missing one would be made
             began, has_log = time.monotonic(), self.wal_bytes() > 0
+            wanted = place.identity(self.path)
             try:
                 self.repairs += repair.attach(
                     lambda: place.attach_file(self._base, self.path, options),
@@ -274,12 +290,11 @@ class Lease:
                     is_first=self.generation == 0,
                     read_only=self.read_only,
                 )
-                took_s = time.monotonic() - began
-                if has_log:
-                    self._replayed_s += max(0.0, took_s - self._bare_s)
-                else:
-                    self._bare_s = took_s
-                return
+                if place.identity(self.path) == wanted:
+                    self._upkeep.attached(time.monotonic() - began, has_log=has_log)
+                    return
+                # Replaced meanwhile: which of the two is attached is not known.
+                self._base.execute(f"detach {ALIAS}")
             except duckdb.Error as exc:
                 if not faults.is_locked(exc) or time.monotonic() + pause_s > deadline:
                     raise faults.told(exc, self.path) from exc
@@ -325,21 +340,9 @@ class Lease:
         if not self._is_attached:
             return
         if not self.read_only:
-            self._shorten_log()
+            self._upkeep.shorten(self.wal_bytes(), self._checkpoint)
         self._detach()
         self._leave_turn()
-
-    def _shorten_log(self) -> None:
-        """Checkpoint once replays took half as long as that does, as others replay it too."""
-        log_bytes = self.wal_bytes()
-        if log_bytes < self._log_bytes:
-            self._replayed_s = 0.0  # another process did it
-        self._log_bytes = log_bytes
-        if log_bytes > _MOST_LOG_BYTES or self._replayed_s > self._checkpoint_s / 2:
-            began = time.monotonic()
-            self._checkpoint()
-            self._checkpoint_s = time.monotonic() - began
-            self._replayed_s, self._log_bytes = 0.0, 0
 
     def _leave_turn(self) -> None:
         if self._turns is not None:

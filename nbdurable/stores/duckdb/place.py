@@ -7,6 +7,7 @@ whole, and what a `stat` tells is enough to know whether anybody wrote since.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -39,6 +40,17 @@ def log_of(path: str) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (status.st_ino, status.st_size)
+
+
+def sync_log_name(path: str, seen: tuple[int, int]) -> tuple[int, int]:
+    """Make the name of a log durable that is new or longer than the one seen; return its `log_of`.
+
+    DuckDB itself never syncs the folder.
+    """
+    now = log_of(path)
+    if now != (0, 0) and (now[0] != seen[0] or now[1] > seen[1]):
+        sync_folder(path)
+    return now
 
 
 def fingerprint(path: str) -> Fingerprint | None:
@@ -80,6 +92,11 @@ def check_place(path: str, *, read_only: bool = False) -> None:
         raise StoreError(
             f"store {path!r} has a backslash in its path, which DuckDB takes for a folder; "
             "choose another path"
+        )
+    if "?" in path:
+        raise StoreError(
+            f"store {path!r} has a question mark in its path, from where on DuckDB takes it for "
+            "the query of a URL and keeps its log elsewhere; choose another path"
         )
     if len(os.fsencode(os.path.basename(path))) > _MOST_NAME_BYTES:
         raise StoreError(
@@ -130,6 +147,74 @@ def _put_in_place(fresh: str, path: str) -> None:
         # A file system without hard links.
         if not os.path.lexists(path):
             os.rename(fresh, path)
+
+
+def work_folder(path: str) -> str:
+    """Return where a file is made that is to take a store's place; nobody else's is there."""
+    return f"{path}.spool/forget"
+
+
+def remove_left(path: str) -> None:
+    """Remove what a process that was killed left of a file that was to take the store's place."""
+    shutil.rmtree(work_folder(path), ignore_errors=True)
+
+
+def replace_file(fresh: str, path: str) -> None:
+    """Put a whole file in a store's place at once: a crash leaves the one or the other.
+
+    Raises
+    ------
+    StoreError
+        It could not be done; the file is as it was.
+    """
+    try:
+        os.chmod(fresh, os.stat(path).st_mode & 0o777)
+        sync_file(fresh)
+        if os.path.lexists(f"{path}.wal"):
+            raise StoreError(f"store {path!r} has a log again; try again (nothing was changed)")
+        os.replace(fresh, path)
+    except StoreError:
+        raise
+    except OSError as exc:
+        raise StoreError(
+            f"store {path!r} cannot be replaced ({exc.strerror}); close it everywhere and try "
+            "again (nothing was changed)"
+        ) from exc
+
+
+def sync_replaced(path: str) -> None:
+    """Make it durable that a store's file was replaced.
+
+    Raises
+    ------
+    StoreError
+        It is replaced, and may be as before after a power cut.
+    """
+    try:
+        sync_folder(path)
+    except OSError as exc:
+        raise StoreError(
+            f"store {path!r} is replaced, but its folder could not be synced ({exc.strerror}); "
+            "after a power cut look whether the session is gone"
+        ) from exc
+
+
+def misplaced(path: str) -> StoreError:
+    """Return the error for a file that is not the one that was opened."""
+    return StoreError(
+        f"store {path!r} was removed or replaced while it was open, as nbdurable forget does it; "
+        "nothing was written; put it back if it was moved; close all its sessions, or restart the "
+        "kernel, and open it again"
+    )
+
+
+def sync_file(path: str) -> None:
+    """Make what is in a file durable."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(path: str) -> None:

@@ -169,7 +169,7 @@ class Plans:
             if moves_leaf:
                 position = entry.id
             n = session.last_n + len(rows) + 1
-            rows.append(_completed(entry, seq, n, depth, moves_leaf))
+            rows.append(numbered(entry, seq, n, depth, moves_leaf))
         check_beside(
             beside,
             session_id,
@@ -231,7 +231,8 @@ class Plans:
         return counted
 
 
-def _completed(entry: StoredEntry, seq: int, n: int, depth: int, moves_leaf: bool) -> StoredEntry:
+def numbered(entry: StoredEntry, seq: int, n: int, depth: int, moves_leaf: bool) -> StoredEntry:
+    """Return an entry with the columns that a store assigns, as it is stored."""
     row = entry._replace(
         seq=seq,
         n=n,
@@ -241,7 +242,7 @@ def _completed(entry: StoredEntry, seq: int, n: int, depth: int, moves_leaf: boo
         seconds=_real(entry.seconds),
         ttft_s=_real(entry.ttft_s),
     )
-    return row._replace(digest=digest_of(row))
+    return StoredEntry._make((*row[:-1], digest_of(row)))
 
 
 def _real(number: float | None) -> float | None:

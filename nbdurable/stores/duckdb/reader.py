@@ -39,6 +39,7 @@ from nbdurable.stores.duckdb.rows import (
 )
 from nbdurable.stores.duckdb.schema import ALIAS, FIELDS
 from nbdurable.stores.duckdb.state import no_session
+from nbdurable.stores.together import HeldEntry, Outline
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -65,6 +66,13 @@ _EXPERIMENTS = _select("experiments", "session_id = ? and counter > ?", "counter
 _RUNS = _select("runs", "session_id = ?", "counter")
 _RUN_ENDS = _select("run_ends", "session_id = ?")
 _CONTEXT = _select("contexts", "digest = ?")
+_OF_SOME = "session_id in (select unnest(?::varchar[]))"
+_HELD = ", ".join("id::varchar" if name == "id" else name for name in HeldEntry._fields)
+_OUTLINES = (
+    f"select {_HELD} from {ALIAS}.nbd.entries where {_OF_SOME}",
+    _select("moves", _OF_SOME, "seq"),
+    f"select session_id, id from {ALIAS}.nbd.annotations where {_OF_SOME}",
+)
 _COUNT = f"select count(*) from {ALIAS}.nbd.entries where session_id = ? and n > ?"
 _BLOB = f"select data from {ALIAS}.nbd.blobs where sha256 = ? limit 1"
 
@@ -128,6 +136,25 @@ class Reader:
     def moves(self, session_id: str, after_seq: int) -> list[Move]:
         """Return moves by ``seq``."""
         return self._of_session(as_move, _MOVES, session_id, after_seq)
+
+    def outlines(self, session_ids: list[str]) -> dict[str, Outline]:
+        """Return what sessions hold, without what their entries say."""
+        entries, moves, notes = self.read(
+            lambda cursor: [cursor.execute(query, [session_ids]).fetchall() for query in _OUTLINES]
+        )
+        held: dict[str, dict[str, HeldEntry]] = {}
+        for row in entries:
+            held.setdefault(row[0], {})[row[1]] = HeldEntry._make(row)
+        last = {move.session_id: move for move in map(as_move, moves)}
+        note_ids: dict[str, set[str]] = {}
+        for session_id, id in notes:
+            note_ids.setdefault(session_id, set()).add(id)
+        return {
+            id: Outline(
+                entries=held[id], move=last.get(id), note_ids=frozenset(note_ids.get(id, ()))
+            )
+            for id in held
+        }
 
     # -- beside the tree -----------------------------------------------------------------------
 

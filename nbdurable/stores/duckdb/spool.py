@@ -14,19 +14,20 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from nbdurable.errors import StoreError
+from nbdurable.errors import StoreError, shown
 from nbdurable.stored import RunEnd, SpoolDraft, StoredEntry
 from nbdurable.stores.duckdb.turns import Turns, new_lock
 
 _log = logging.getLogger("nbdurable")
 _COMPACT_BYTES = 8 << 20  # a longer file is rewritten with the newest snapshot of each draft
 _ENTER_S = 5.0  # for one who looks at this moment whether the process is alive
+ASKED, ANSWERED, UNFINISHED = (".ask", ".done", ".asking")  # of errands, see there
 _LOOK_S = 1.0  # between two looks whether others are alive
 
 
@@ -75,6 +76,21 @@ class Spool:
             self._dead |= {name for name in gone if (self.folder / name).exists()}
             names -= gone
         return bool(names)
+
+    def owners(self) -> dict[int, Path]:
+        """Return the spools of the other processes that have the store open, by process id."""
+        if not self.others(afresh=True):
+            return {}
+        locks = {path for path in self.folder.glob("*.lock") if path.name not in self._dead}
+        return {
+            int(path.name.partition("-")[0]): path.with_suffix(".jsonl")
+            for path in sorted(locks)
+            if path.name != self._own and path.name.partition("-")[0].isdecimal()
+        }
+
+    def is_alive(self, owner: str) -> bool:
+        """Whether the process of that name is, as of now."""
+        return not _is_gone(_lock_path(self.folder / owner))
 
     def put(self, draft: SpoolDraft) -> None:
         """Write the newest snapshot of a draft; without a sync.
@@ -200,6 +216,31 @@ class Spool:
             ) from exc
 
 
+def check_in_flight(spools: Mapping[int, Path], session_id: str) -> None:
+    """Raise `StoreError` when one of the spools, by process, holds a draft of a session."""
+    pids = [pid for pid, spool in spools.items() if session_id in _drafted_sessions(spool)]
+    if pids:
+        raise StoreError(
+            f"session {shown(session_id)} has an answer on its way in process {pids[0]}; wait for "
+            "it or cancel it there, and try again (nothing was changed)"
+        )
+
+
+def _drafted_sessions(path: Path) -> set[str]:
+    """Return the sessions of all drafts in a spool file, also of those dropped since."""
+    found: set[str] = set()
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError:
+        return found
+    for line in lines:
+        try:
+            found.add(json.loads(line)["entry"]["session_id"])
+        except (ValueError, TypeError, KeyError):
+            continue  # no draft, or torn
+    return found
+
+
 def _lock_path(path: Path) -> Path:
     return path.with_suffix(".lock")
 
@@ -225,6 +266,9 @@ def _is_gone(lock_path: Path) -> bool:
 
 def _free(lock: FileLock, path: Path) -> None:
     # The lock's file goes first: whoever takes a lock afterwards finds no spool to recover.
+    for suffix in (ASKED, ANSWERED, UNFINISHED):
+        with contextlib.suppress(OSError):  # one that stays is nobody's any more
+            path.with_suffix(suffix).unlink(missing_ok=True)
     try:
         if not path.exists():
             _lock_path(path).unlink(missing_ok=True)

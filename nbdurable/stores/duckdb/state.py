@@ -38,6 +38,10 @@ _HOMES = f"""
     select id::varchar, session_id from {ALIAS}.nbd.entries
     where id in (select unnest(?::uuid[])) order by seq
 """
+_NUMBERS = f"""
+    select id::varchar, seq, n, depth, moves_leaf, digest from {ALIAS}.nbd.entries
+    where id in (select unnest(?::uuid[])) order by seq
+"""
 _SESSIONS = f"select id from {ALIAS}.nbd.sessions where id in (select unnest(?::varchar[]))"
 _SESSION = f"select counter from {ALIAS}.nbd.sessions where id = ?"
 # One query where it might be six: each costs a millisecond, most of it for its plan. Rows are
@@ -240,6 +244,10 @@ class State:
         if old:
             homes.update((str(id), str(home)) for id, home in self._lookup(_HOMES, (old,)))
         return homes
+
+    def rows_of(self, ids: Sequence[str]) -> dict[str, tuple[object, ...]]:
+        """Return (seq, n, depth, moves, digest) of each of `ids` that the file holds now."""
+        return {str(id): tuple(row) for id, *row in self._lookup(_NUMBERS, (list(ids),))}
 
     def add_home(self, entry_id: str, session_id: str) -> None:
         """Count an entry as stored in a session."""

@@ -32,10 +32,11 @@ from nbdurable.stores.beside import with_run
 from nbdurable.stores.duckdb.batch import Batch
 from nbdurable.stores.duckdb.copying import back_up
 from nbdurable.stores.duckdb.core import Core, acquire, release
+from nbdurable.stores.duckdb.errands import Append
 from nbdurable.stores.duckdb.plans import Plans
 from nbdurable.stores.duckdb.repair import RepairNotice
 from nbdurable.stores.duckdb.writer import Plan, Writer
-from nbdurable.stores.together import NewSession
+from nbdurable.stores.together import NewSession, Outline
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -143,6 +144,10 @@ class DuckDBStore:
         done = self._writer().run_all([expect, *map(create, given)])
         return [result if isinstance(result, NbDurableError) else None for result in done[1:]]
 
+    def outlines(self, session_ids: Sequence[str]) -> dict[str, Outline]:
+        """Return the outlines of those of the sessions that are there, in three queries."""
+        return self._held().reader.outlines(list(session_ids))
+
     def load_session(self, session_id: str) -> SessionRecord:
         """Return a session's record."""
         return self._held().reader.session(session_id)
@@ -165,9 +170,7 @@ class DuckDBStore:
         """Store entries, a run's start and end, and more, all or nothing."""
         given = tuple(entries)
         beside = with_run(beside, start, end)
-        stored = self._writer().run(
-            lambda plans, batch: plans.append(batch, session_id, given, beside)
-        )
+        stored = self._writer().run(Append(session_id, given, beside))
         with contextlib.suppress(StoreError):
             # The entries are stored; a draft that stays is passed over by `recover`.
             self._core.spool.drop(entry.id for entry in stored)

@@ -15,10 +15,21 @@ import threading
 import time
 import weakref
 from pathlib import Path
+from typing import Protocol
 
 from filelock import FileLock, Timeout
 
 _PAUSE_S = 0.002  # between two attempts, where the system does not wake who waits
+
+
+class Purpose(Protocol):
+    """What a turn is for, which another process may do meanwhile."""
+
+    def post(self) -> None:
+        """Let others know."""
+
+    def is_done(self) -> bool:
+        """Whether another has done it; from any thread."""
 
 
 def new_lock(path: Path) -> FileLock:
@@ -41,10 +52,14 @@ class Turns:
         self._path = folder / self.NAME
         self._lock = _Flock(self._path)
 
-    def enter(self, deadline: float) -> bool:
-        """Wait for the turn until a time of the monotonic clock; whether it came."""
+    def enter(self, deadline: float, purpose: Purpose | None = None) -> bool:
+        """Wait for the turn until a time of the monotonic clock; whether it came.
+
+        Where the system wakes who waits, `purpose` is told of a wait, and when it has served
+        meanwhile the turn is passed on at once.
+        """
         try:
-            return self._lock.take(deadline)
+            return self._lock.take(deadline, purpose)
         except OSError:
             return False  # a full disk, or the folder was removed: go without
 
@@ -68,7 +83,7 @@ if sys.platform == "win32":
         def __init__(self, path: Path) -> None:
             self._lock = new_lock(path)
 
-        def take(self, deadline: float) -> bool:
+        def take(self, deadline: float, purpose: Purpose | None = None) -> bool:
             """Wait for the lock; whether it came."""
             if self._lock.is_locked:
                 return True
@@ -94,12 +109,15 @@ else:
             self._descriptor = -1
             _locks.add(self)
 
-        def take(self, deadline: float) -> bool:
-            """Wait for the lock; whether it came."""
+        def take(self, deadline: float, purpose: Purpose | None = None) -> bool:
+            """Wait for the lock; whether it came, and is needed still."""
             while self._descriptor < 0:
                 descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
-                if not _is_free(descriptor) and not _Wait(descriptor).came(deadline):
-                    return False
+                if not _is_free(descriptor):
+                    if purpose is not None:
+                        purpose.post()
+                    if not _Wait(descriptor, purpose).came(deadline):
+                        return False
                 self._descriptor = descriptor
                 if os.fstat(descriptor).st_nlink == 0:
                     self.free()  # the last process took it away; the next one made another
@@ -119,16 +137,17 @@ else:
                 os.close(descriptor)
 
     class _Wait:
-        """One wait for a lock; what comes too late is given back."""
+        """One wait for a lock; what comes too late, or for nothing, is given back."""
 
-        def __init__(self, descriptor: int) -> None:
+        def __init__(self, descriptor: int, purpose: Purpose | None) -> None:
             self._descriptor = descriptor
+            self._purpose = purpose
             self._change = threading.Lock()
             self._has_come = threading.Event()
             self._is_over = False
 
         def came(self, deadline: float) -> bool:
-            """Whether the lock came in time; else its descriptor is closed when it comes."""
+            """Whether the lock came in time; else its descriptor is closed, when it comes."""
             rest_s = deadline - time.monotonic()
             if rest_s <= 0:
                 os.close(self._descriptor)
@@ -136,15 +155,19 @@ else:
             threading.Thread(target=self._wait, name="nbdurable-turn", daemon=True).start()
             self._has_come.wait(rest_s)
             with self._change:
+                is_ours = self._has_come.is_set() and not self._is_over
                 self._is_over = True
-                return self._has_come.is_set()
+                return is_ours
 
         def _wait(self) -> None:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             with self._change:
-                self._has_come.set()
+                # Here, as to wake another thread first would keep the next process waiting.
+                if not self._is_over and self._purpose is not None:
+                    self._is_over = self._purpose.is_done()
                 if self._is_over:
                     os.close(self._descriptor)
+                self._has_come.set()
 
     def _is_free(descriptor: int) -> bool:
         try:

@@ -19,6 +19,7 @@ import duckdb
 from nbdurable.errors import NbDurableError, StoreClosed, StoreError
 from nbdurable.stores.duckdb import faults, repair
 from nbdurable.stores.duckdb.batch import Batch, Inserter
+from nbdurable.stores.duckdb.errands import Append, DoneElsewhere, Errand, Errands, Stored
 from nbdurable.stores.duckdb.lease import Lease
 from nbdurable.stores.duckdb.plans import Plans
 from nbdurable.stores.duckdb.schema import ALIAS
@@ -44,6 +45,10 @@ class _Op:
         self.error: BaseException | None = None
         self._done = threading.Event()
 
+    @property
+    def is_done(self) -> bool:
+        return self._done.is_set()
+
     def finish(self, error: BaseException | None = None) -> None:
         self.error = error
         self._done.set()
@@ -60,8 +65,9 @@ class _Op:
 class Writer:
     """Run plans one after the other in a thread of its own, started at first need."""
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: Lease, errands: Errands) -> None:
         self._lease = lease
+        self._errands = errands
         self._queue: queue.SimpleQueue[list[_Op] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -174,40 +180,73 @@ class Writer:
         error = self._try(ops)
         if error is None:
             return
-        if len(ops) == 1:
-            ops[0].finish(error)
+        rest = [op for op in ops if not op.is_done]
+        if len(rest) == 1:
+            rest[0].finish(error)
             return
-        for op in ops:
+        for op in rest:
             self._run([op])
 
     def _try(self, ops: Sequence[_Op]) -> BaseException | None:
         """Run ops in one transaction; return the error when nothing of it was stored."""
+        errand = self._errands.of([op.plan for op in ops])
+        try:
+            return self._try_here(ops, errand)
+        except DoneElsewhere:
+            rest = _finished(ops, errand.results if errand else ())
+            return self._try_here(rest, None) if rest else None
+
+    def _try_here(self, ops: Sequence[_Op], errand: Errand | None) -> BaseException | None:
         generation, batch, staged = 0, Batch(), []
         refused: list[tuple[_Op, NbDurableError]] = []
         try:
-            with self._lease.held() as cursor:
+            with self._lease.held(errand) as cursor:
                 generation = self._lease.generation
                 self._cursor = cursor
                 self._catch_up()
+                if errand is not None and errand.take_back():
+                    ops = self._not_found(ops)
                 for op in ops:
                     try:
                         op.result = op.plan(self._plans, batch)
                         staged.append(op)
                     except NbDurableError as exc:
                         refused.append((op, exc))
-                if len(batch):
-                    self._lease.check_files()
-                    self._write(batch)
+                self._store(batch)
+        except DoneElsewhere:
+            raise
         except Exception as exc:
             error = self._settled(batch, generation, exc)
             if error is not None:
-                return error
+                return self._missed(ops, errand, error)
         self.changes.update(batch.changes)
         for op in staged:
             op.finish()
         for op, refusal in refused:
             op.finish(refusal)
         return None
+
+    def _store(self, batch: Batch) -> None:
+        """Store what was staged, and with it what others ask for who wait for the file."""
+        requests = [] if self._lease.is_kept else self._errands.take_up()
+        results = [[self._staged(batch, one) for one in each.appends] for each in requests]
+        if len(batch):
+            self._lease.check_files()
+            self._write(batch)
+        for request, stored in zip(requests, results, strict=True):
+            request.answer(stored)
+
+    def _staged(self, batch: Batch, append: Append) -> Stored | None:
+        try:
+            return append(self._plans, batch)
+        except NbDurableError:
+            return None  # who asked is refused it in its own turn
+
+    def _not_found(self, ops: Sequence[_Op]) -> list[_Op]:
+        """Finish the ops of an errand that were stored; return the others."""
+        appends = [op.plan for op in ops if isinstance(op.plan, Append)]
+        rows = self._state.rows_of([entry.id for one in appends for entry in one.entries])
+        return _finished(ops, [one.found_in(rows) for one in appends])
 
     def _catch_up(self) -> None:
         """Learn what others wrote since the last transaction."""
@@ -237,6 +276,20 @@ class Writer:
 
     # -- when a transaction failed -------------------------------------------------------------
 
+    def _missed(
+        self, ops: Sequence[_Op], errand: Errand | None, error: BaseException
+    ) -> BaseException:
+        """Return what to tell of ops that did not get the file; some may be stored by others."""
+        if errand is None or not errand.take_back():
+            return error
+        try:
+            with self._lease.held() as cursor:
+                self._cursor = cursor
+                self._not_found(ops)
+        except (duckdb.Error, NbDurableError) as second:
+            return _unknown(self._lease.path, error, second)
+        return error
+
     def _settled(self, batch: Batch, generation: int, exc: Exception) -> BaseException | None:
         """Find out whether a failed transaction was stored; None when it was (B67)."""
         path = self._lease.path
@@ -247,11 +300,7 @@ class Writer:
                 return None
         except (duckdb.Error, NbDurableError) as second:
             self._state.reset()
-            told = faults.told_of_call(exc, path)
-            return StoreError(
-                f"outcome of a write to store {path!r} is not known ({told}; then {second}); "
-                "open the store again and look before you repeat it"
-            )
+            return _unknown(path, faults.told_of_call(exc, path), second)
         self._state.reset()
         if not isinstance(exc, duckdb.Error):
             return exc
@@ -280,3 +329,22 @@ class Writer:
             if faults.is_invalidated(exc):
                 with contextlib.suppress(NbDurableError):
                     self._lease.reattach(generation)
+
+
+def _finished(ops: Sequence[_Op], results: Sequence[Stored | None]) -> list[_Op]:
+    """Finish the ops that have a result; return the others."""
+    rest = []
+    for op, result in zip(ops, results, strict=True):
+        if result is None:
+            rest.append(op)
+        else:
+            op.result = result
+            op.finish()
+    return rest
+
+
+def _unknown(path: str, error: BaseException, second: BaseException) -> StoreError:
+    return StoreError(
+        f"outcome of a write to store {path!r} is not known ({error}; then {second}); "
+        "open the store again and look before you repeat it"
+    )

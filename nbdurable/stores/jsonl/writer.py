@@ -128,6 +128,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     StoreError
         The file cannot be written; what was there is as it was.
     """
+    if "\0" in os.fspath(path):
+        raise StoreError(f"file {shown(os.fspath(path))} holds NUL; give another path")
     target = Path(os.path.realpath(path))
     fresh = target.with_name(f".{target.name[:80]}.{secrets.token_hex(4)}.part")
     try:
@@ -145,7 +147,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             fresh.unlink()
         raise StoreError(
-            f"file {os.fspath(path)!r} cannot be written: {exc.strerror or exc}; "
+            f"file {shown(os.fspath(path), 200)} cannot be written: {exc.strerror or exc}; "
             "give another path, or make room there"
         ) from exc
     except BaseException:

@@ -19,6 +19,7 @@ from nbdurable.errors import NbDurableError, StoreError
 from nbdurable.stores.postgres import faults, texts
 from nbdurable.stores.postgres.address import Address
 from nbdurable.stores.postgres.batch import Batch
+from nbdurable.stores.postgres.listening import TELL, topic
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -47,6 +48,7 @@ class Transaction:
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._connection = connection
         self._is_begun = False
+        self._stored: psycopg.Cursor[tuple[Any, ...]] | None = None
         self.batch = Batch()
         self.locked: list[str] = []
 
@@ -62,13 +64,23 @@ class Transaction:
         self.locked = sorted(set(session_ids))
         return self.ask((_LOCK, [self.locked]), *questions)
 
-    def commit(self) -> None:
-        """Store what was staged, all or nothing."""
+    def commit(self, *, tells: bool) -> None:
+        """Store what was staged, all or nothing; then tell who listens, in the same round trip.
+
+        Within the transaction, telling would have all commits of the server wait for each other.
+        """
         with self._connection.pipeline():
             self._begin()
             for text, params in self.batch.statements():
                 self._connection.execute(text, params)
-            self._connection.execute("commit")
+            self._stored = self._connection.execute("commit")
+            if tells and self.locked:
+                self._connection.execute(TELL, [[topic(id) for id in self.locked]])
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the server has said that all is stored."""
+        return self._stored is not None and self._stored.statusmessage == "COMMIT"
 
     def _begin(self) -> None:
         if not self._is_begun:
@@ -101,6 +113,9 @@ def _is_stored(connection: psycopg.Connection[tuple[Any, ...]], one: _Open) -> b
     question = f"select 1 from nbd.{table} where {column} = $1 limit 1", [key]
     found = transaction.lock(one.locked, question)[1]
     connection.rollback()
+    if found and one.locked:
+        with contextlib.suppress(psycopg.Error):  # it may have been cut off before it told
+            connection.execute(TELL, [[topic(id) for id in one.locked]])
     return bool(found)
 
 
@@ -111,6 +126,7 @@ class Line:
         self._address = address
         self._patience_s = patience_s
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._tells = True  # until the server proves to have no way to
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -156,7 +172,7 @@ class Line:
                     return one.result  # type: ignore[no-any-return]
             result = plan(transaction)
             is_storing = True
-            transaction.commit()
+            transaction.commit(tells=self._tells)
             return result
         except NbDurableError:
             self._roll_back(connection)
@@ -167,6 +183,10 @@ class Line:
         except psycopg.Error as exc:
             is_lost = faults.is_lost(exc, connection)
             self._roll_back(connection, is_lost=is_lost)
+            if transaction.is_stored:
+                no_way = psycopg.NotSupportedError | psycopg.errors.UndefinedFunction
+                self._tells = not isinstance(exc, no_way)
+                return result  # type: ignore[return-value]
             if is_lost and is_storing and len(transaction.batch):
                 open_ones.append(_Open(transaction.batch, transaction.locked, result))
             if is_lost or faults.is_passing(exc):

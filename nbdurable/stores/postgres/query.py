@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 # Functions that give rows without reading anything outside the query.
 _ROW_FUNCTIONS = re.compile(r"generate_series|unnest|jsonb?_\w+|regexp_\w+|string_to_table")
 
+# Functions that reach beyond the snapshot, wherever they are called.
+_REACHING = re.compile(
+    r"\b(pg_read_\w+|pg_ls_\w+|pg_stat_file|pg_\w*import\w*|lo_\w+|dblink\w*|\w+_to_xml\w*"
+    r"|pg_terminate_backend|pg_cancel_backend|pg_reload_conf|pg_rotate_logfile|pg_notify"
+    r"|pg_(?:try_)?advisory_\w+|pg_sleep\w*|set_config|nextval|setval)\("
+)
+_LITERAL = re.compile(r"'(?:[^']|'')*'")
+
 # What DuckDB calls a type, by PostgreSQL's name: `frames` knows these.
 _KINDS = {
     "int2": "SMALLINT",
@@ -105,9 +113,11 @@ class PostgresQuestion:
     def _check(self, query: str, text: str, values: Sequence[object]) -> None:
         """Refuse all but one SELECT that reads the store's own views and tables."""
         try:
-            plan = self._connection.execute(
-                f"explain (verbose, costs off, format json) {text}", values
-            ).fetchall()
+            with self._connection.pipeline():  # which takes one statement, and no second
+                asked = self._connection.execute(
+                    f"explain (verbose, costs off, format json) {text}", values
+                )
+            plan = asked.fetchall()
         except psycopg.errors.SyntaxError as exc:
             line = str(exc).splitlines()[0]
             raise QueryError(
@@ -130,11 +140,22 @@ def _check_node(node: Mapping[str, Any], query: str) -> None:
         found = f"{schema}.{node['Relation Name']}"
     elif kind == "Function Scan" and not _is_harmless(str(node.get("Function Name", "")), schema):
         found = f"{node.get('Function Name')}()"
+    elif reaching := _REACHING.search(_LITERAL.sub("''", json.dumps(_expressions(node)))):
+        found = f"{reaching[1]}()"
     if found:
         raise QueryError(
             f"query {shown(query)} reads {shown(found)}, which is no view of the store; "
             f"ask {', '.join(VIEWS)}"
         )
+
+
+def _expressions(node: Mapping[str, Any]) -> list[object]:
+    """Return what a node of a plan computes, without the nodes below it."""
+    return [value for value in node.values() if isinstance(value, str) or _is_texts(value)]
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _is_harmless(name: str, schema: object) -> bool:

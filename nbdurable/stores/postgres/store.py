@@ -32,10 +32,13 @@ from nbdurable.stored import (
     StoredEntry,
 )
 from nbdurable.stores.beside import with_run
-from nbdurable.stores.duckdb.spool import Spool
+from nbdurable.stores.duckdb.spool import Spool, check_in_flight
+from nbdurable.stores.forgetting import Forgotten
 from nbdurable.stores.postgres import schema
 from nbdurable.stores.postgres.address import read_address
+from nbdurable.stores.postgres.forgetting import forget_in_database
 from nbdurable.stores.postgres.line import Line, Transaction
+from nbdurable.stores.postgres.listening import TELL, Listener
 from nbdurable.stores.postgres.plans import Plans
 from nbdurable.stores.postgres.query import PostgresQuestion
 from nbdurable.stores.postgres.reader import Reader
@@ -77,6 +80,7 @@ class PostgresStore:
         with contextlib.closing(Line(address, patience_s=0.0)) as line:
             store_id = schema.prepare(line, self._name, must_exist=must_exist)
         self._workers = Workers(address, patience_s=timeout_s)
+        self._listener = Listener(address, _teller(self._workers))
         self._plans = Plans(self._name)
         self._reader = Reader(self._name, self._workers)
         self._spool = Spool(
@@ -144,6 +148,16 @@ class PostgresStore:
     def changes(self, session_id: str) -> int:
         """Return how many rows of the session its image reads, as of now, whoever wrote them."""
         return self._held().changes(session_id)
+
+    def watch(self, session_id: str, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` now and soon after each change of a session; return what ends that.
+
+        Not of the `Store` protocol. It is called in a thread of the store and must return at once.
+        The server tells of changes over one connection, as long as anything is watched; where it
+        does not, `wake` is called once a second.
+        """
+        self._held()
+        return self._listener.watch(session_id, wake)
 
     # -- position ------------------------------------------------------------------------------
 
@@ -223,6 +237,18 @@ class PostgresStore:
             lambda line: line.snapshot(lambda connection: work(PostgresQuestion(connection)))
         )
 
+    # -- removal -------------------------------------------------------------------------------
+
+    def forget(self, session_id: str, *, dry_run: bool = False) -> Forgotten:
+        """Remove a session for good; see `nbdurable.stores.forgetting`, not of the protocol."""
+        self._held()
+        if not dry_run:
+            self.recover()  # what a dead process left of the session goes with it
+        check_in_flight(self._spool.owners(), session_id)
+        return self._workers.run(
+            lambda line: forget_in_database(line, self._name, session_id, dry_run=dry_run)
+        )
+
     # -- answers in flight ---------------------------------------------------------------------
 
     def spool(self, draft: SpoolDraft) -> None:
@@ -257,6 +283,7 @@ class PostgresStore:
         with self._closing:
             if not self._is_closed:
                 self._is_closed = True
+                self._listener.close()
                 self._workers.close()
                 self._spool.close()
                 _open.discard(self)
@@ -276,6 +303,10 @@ class PostgresStore:
         if self._is_closed:
             raise StoreClosed(f"store {self._name!r} is closed; open it again")
         return self._reader
+
+
+def _teller(workers: Workers) -> Callable[[str], object]:
+    return lambda topic: workers.run(lambda line: line.ask((TELL, [[topic]])))
 
 
 def _spool_path(store_id: str, name: str) -> str:
