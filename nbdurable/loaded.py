@@ -23,6 +23,7 @@ from nbdurable.growing import GrowingViews
 from nbdurable.ids import Clock, IdMaker, as_datetime, now_us
 from nbdurable.paths import Paths
 from nbdurable.stored import Annotation, Context, Move, RunEnd, RunRecord, StoredEntry
+from nbdurable.stores.together import load_news
 from nbdurable.tree import Tree
 from nbdurable.watching import Watched
 
@@ -87,9 +88,7 @@ class Loaded(Watched):
         with self._lock:
             after_n, after_move = len(self._by_n), self._last_move
         with collected_later():
-            entries = self.store.load_entries(self.session_id, after_n)
-            moves = self.store.load_moves(self.session_id, after_move)
-            self._take(entries, moves)
+            self._take(*load_news(self.store, self.session_id, after_n, after_move))
         self._changes = changes
         self.tell_watchers()
 
@@ -170,7 +169,8 @@ class Loaded(Watched):
         for at in known.custom_at:
             path[at] = self.entry(path[at].id)
         if rest:
-            path += [self._decoded.get(node.id) or self._decode(node) for node in rest]
+            with collected_later():
+                path += [self._decoded.get(node.id) or self._decode(node) for node in rest]
             with self._lock:
                 self._paths.keep(count, path)
         return path

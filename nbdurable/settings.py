@@ -15,6 +15,7 @@ from nbdurable.blocks import Json, Message
 from nbdurable.budget import Budget
 from nbdurable.entries import Entry
 from nbdurable.errors import shown
+from nbdurable.frozen import collected_later
 from nbdurable.growing import GrowingViews
 from nbdurable.hooks import HookChain
 from nbdurable.inputs import input_digest
@@ -97,7 +98,8 @@ class Settings:
     def view(self, path: Sequence[Entry], views: GrowingViews) -> View:
         """Return what the model reads of a path (B44); `views` are those of its session."""
         effects = frozenset(tool.name for tool in self.tools if tool.effects)
-        return views.view(path, self.model.name, effects)
+        with collected_later():
+            return views.view(path, self.model.name, effects)
 
     def context(self) -> Context:
         """Return system text and tools as they are stored, once per content."""

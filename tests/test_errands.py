@@ -15,10 +15,12 @@ from nbdurable.errors import EntryError, StoreLocked
 from nbdurable.stored import RunEnd, RunRecord, SessionRecord, StoredEntry
 from nbdurable.stores.conformance import stored
 from nbdurable.stores.duckdb import DuckDBStore, turns
+from nbdurable.stores.duckdb.errands import Append, Errand
 
 # Holds the file, and does meanwhile what it is told to.
 HOLDER = """
 from contextlib import ExitStack
+from nbdurable.stores.duckdb.batch import Inserter
 from nbdurable.stores.duckdb.errands import Request
 store, hold = DuckDBStore(path), ExitStack()
 errands = store._core.writer._errands
@@ -29,6 +31,9 @@ while word := told():
             hold.enter_context(store._core.lease.held())
         case "take up":
             errands.take_up()
+        case "append, and be killed in the commit":
+            Inserter.write = lambda inserter, batch: os.kill(os.getpid(), 9)
+            store.append("s", [stored()])
         case "append in silence":
             Request.answer = lambda request, results: None
             store.append("s", [stored()])
@@ -142,11 +147,12 @@ def test_what_was_done_elsewhere_is_known_to_the_next_append(
 
 
 # B24 B67 B68
+@pytest.mark.parametrize("how", ["take up", "append, and be killed in the commit"])
 def test_a_request_taken_up_by_one_who_was_killed_before_the_commit_is_stored_once(
-    store: DuckDBStore, holder: Child, asker: Asker, path: Path
+    store: DuckDBStore, holder: Child, asker: Asker, path: Path, how: str
 ) -> None:
     asked = asker.append(store, stored())
-    holder.ask("take up")
+    holder.ask(how)
     assert ".ask" not in beside(path)
     holder.kill()
 
@@ -222,7 +228,7 @@ def test_what_a_dead_process_asked_for_is_not_done(
 ) -> None:
     """It may have been killed long ago; its spool says what was in flight."""
     folder = Path(f"{path}.spool")
-    (folder / "1-dead.ask").write_text("{}")
+    Errand(folder / "1-dead", "1-dead 0", [Append("s", (stored(),))]).post()
     os.utime(folder / "1-dead.ask", (0, 0))
     (folder / "1-dead.lock").touch()
 

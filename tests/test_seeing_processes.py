@@ -129,6 +129,22 @@ def test_looking_for_news_attaches_nothing(chat: nb.Session, other: Child) -> No
     assert store._core.lease.generation == attached
 
 
+# B11 B68
+def test_news_of_entries_and_moves_takes_one_turn(chat: nb.Session, other: Child) -> None:
+    store = chat.image.store
+    assert isinstance(store, DuckDBStore)
+    chat.entries()
+    attached = store._core.lease.generation
+    leaf_id = other.ask("run")
+    assert other.ask("branch") == chat.image.id_of(1)
+
+    chat.entries()
+
+    assert store._core.lease.generation == attached + 1
+    assert leaf_id in chat.image.tree
+    assert chat.image.position == chat.image.id_of(1)
+
+
 # B11
 def test_nothing_is_read_again_while_nobody_writes(chat: nb.Session, other: Child) -> None:
     store = chat.image.store

@@ -1,7 +1,8 @@
-"""Many sessions at once: for imports, where a commit or a query of each takes longer than its rows.
+"""What a store may do at once, where each call of the protocol takes longer than its rows.
 
-Owns the choice between a store that can and one that cannot. The one idea: each session is there
-whole or not at all, and none depends on its neighbours.
+Owns the choice between a store that can and one that cannot. The one idea: the outcome is that of
+the calls one after the other; each session created is there whole or not at all, and none depends
+on its neighbours.
 """
 
 from __future__ import annotations
@@ -83,6 +84,31 @@ def _outline(store: Store, session_id: str) -> Outline:
 
 
 _held = attrgetter(*HeldEntry._fields)
+
+
+@runtime_checkable
+class LoadsNews(Protocol):
+    """A store that waits once for the file, and reads all that is new of a session."""
+
+    def load_news(
+        self, session_id: str, after_n: int, after_seq: int
+    ) -> tuple[list[StoredEntry], list[Move]]:
+        """Return what `load_entries` and `load_moves` return."""
+
+
+def load_news(
+    store: Store, session_id: str, after_n: int, after_seq: int
+) -> tuple[list[StoredEntry], list[Move]]:
+    """Return a session's entries with ``n`` above `after_n` and moves with ``seq`` above another.
+
+    Raises
+    ------
+    SessionNotFound
+        No such session.
+    """
+    if isinstance(store, LoadsNews):
+        return store.load_news(session_id, after_n, after_seq)
+    return store.load_entries(session_id, after_n), store.load_moves(session_id, after_seq)
 
 
 def create_sessions(store: Store, sessions: Sequence[NewSession]) -> list[NbDurableError | None]:

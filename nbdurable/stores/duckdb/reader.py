@@ -131,7 +131,21 @@ class Reader:
         rows = self.read(lambda cursor: _entry_rows(cursor, session_id, after_n))
         if not rows:
             self.session(session_id)  # raises where the session is not known
-        return sorted(map(as_entry, rows), key=_seq)
+        return _by_seq(rows)
+
+    def news(
+        self, session_id: str, after_n: int, after_seq: int
+    ) -> tuple[list[StoredEntry], list[Move]]:
+        """Return entries and moves by ``seq``."""
+        rows, moved = self.read(
+            lambda cursor: (
+                _entry_rows(cursor, session_id, after_n),
+                cursor.execute(_MOVES, (session_id, after_seq)).fetchall(),
+            )
+        )
+        if not rows and not moved:
+            self.session(session_id)  # raises where the session is not known
+        return _by_seq(rows), list(map(as_move, moved))
 
     def moves(self, session_id: str, after_seq: int) -> list[Move]:
         """Return moves by ``seq``."""
@@ -244,3 +258,7 @@ def _entry_rows(
 
 
 _seq = itemgetter(FIELDS["entries"].index("seq"))
+
+
+def _by_seq(rows: Iterable[tuple[Any, ...]]) -> list[StoredEntry]:
+    return sorted(map(as_entry, rows), key=_seq)

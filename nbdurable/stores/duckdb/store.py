@@ -181,6 +181,12 @@ class DuckDBStore:
         """Return the session's entries with ``n`` above `after_n`, by ``seq``."""
         return self._held().reader.entries(session_id, after_n)
 
+    def load_news(
+        self, session_id: str, after_n: int, after_seq: int
+    ) -> tuple[list[StoredEntry], list[Move]]:
+        """Return entries and moves in one hold of the file; see `nbdurable.stores.together`."""
+        return self._held().reader.news(session_id, after_n, after_seq)
+
     def changes(self, session_id: str) -> int:
         """Return a number that grows with every row of the session that its image reads."""
         core = self._held()
