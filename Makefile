@@ -22,7 +22,7 @@ CORE := errors ids blocks frozen wire entries codec stored events tree pairing v
 	starting handle asking annotating session opening stores/base stores/beside stores/memory \
 	stores/memory_session models/base models/sound
 LAB_OPTIONS := --ServerApp.ip=127.0.0.1 --ServerApp.allow_root=True --ServerApp.log_level=WARN \
-	--LabApp.default_url=/lab/tree/01_quickstart.ipynb
+	--LabApp.default_url=/lab/tree/index.ipynb
 empty :=
 comma := ,
 CORE_FILES := $(subst $(empty) $(empty),$(comma),$(strip $(patsubst %,nbdurable/%.py,$(CORE))))

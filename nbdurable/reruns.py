@@ -88,13 +88,13 @@ def find_runs(image: Loaded, run_id: str | None) -> list[tuple[RunRecord, RunEnd
     """Return the record of a run, from this session or one it was forked from; or nothing."""
     session_id: str | None = image.session_id
     while run_id is not None and session_id is not None:
-        found = [pair for pair in image.store.load_runs(session_id) if pair[0].id == run_id]
-        if found:
-            return found
         try:
+            found = [pair for pair in image.store.load_runs(session_id) if pair[0].id == run_id]
+            if found:
+                return found
             session_id = image.store.load_session(session_id).parent_session_id
         except SessionNotFound:
-            break
+            break  # a fork may be copied or imported without the session it was forked from
     return []
 
 

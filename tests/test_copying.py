@@ -122,6 +122,19 @@ def test_a_fork_is_copied_as_the_fork_of_its_copy(store: Store) -> None:
     assert child.path()[-1].text == chat.path()[-1].text
 
 
+# B42 B48
+def test_a_fork_without_its_source_is_gone_on_with(store: Store) -> None:
+    here = MemoryStore()
+    with nb.open("s", store=here, model=ScriptedModel("a")) as chat:
+        chat.run("q", show=None)
+        chat.fork("fork").close()
+
+    copy(here, store, session_ids=["fork"])
+
+    with nb.open("fork", store=store, model=ScriptedModel("again")) as fork:
+        assert fork.rerun(show=None).text == "again"
+
+
 # B61
 def test_bytes_are_copied_once_and_read_back(store: Store) -> None:
     copy(source(), store)

@@ -16,10 +16,11 @@ import nbdurable as nb
 from nbdurable.errors import SessionNotFound, StoreError
 from nbdurable.models.scripted import ScriptedModel
 from nbdurable.stored import SpoolDraft
-from nbdurable.stores.conformance import chain, contents, stored
+from nbdurable.stores.conformance import contents, stored
 from nbdurable.stores.duckdb import DuckDBStore, place
 from nbdurable.stores.duckdb.checking import check
 from nbdurable.stores.duckdb.repair import RepairNotice
+from nbdurable.stores.duckdb.spool import Spool
 from nbdurable.stores.forgetting import forget
 
 
@@ -318,24 +319,28 @@ told()
 """
 
 
-# B68
-def test_a_file_that_is_replaced_while_it_is_attached_is_attached_again(
+# B8 B68
+def test_a_file_that_is_replaced_while_it_is_attached_takes_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replaced = path.parent / "other.duckdb"
-    shutil.copy(path, replaced)
+    attach, fresh = place.attach_file, path.parent / "fresh.duckdb"
+    shutil.copy(path, fresh)
+    forget(fresh, "secret")
+    monkeypatch.setattr(Spool, "others", lambda spool, afresh=False: True)  # let go at once
     store = DuckDBStore(path)
-    store.close()
-    attach, swapped = place.attach_file, []
+    store.append("secret", [stored("secret")])
+    store.read(lambda cursor: cursor.execute("checkpoint nbd_file").fetchall())
 
-    def swap_first(connection: duckdb.DuckDBPyConnection, *given: str) -> None:
-        if not swapped and given[0] == str(path):
-            swapped.append(os.replace(replaced, path))
+    def replace_first(connection: duckdb.DuckDBPyConnection, *given: str) -> None:
+        if fresh.exists():
+            os.replace(fresh, path)
         attach(connection, *given)
 
-    monkeypatch.setattr(place, "attach_file", swap_first)
-    store = DuckDBStore(path)
-    store.append("after", chain(1, "after"))
+    with monkeypatch.context() as patched:
+        patched.setattr(place, "attach_file", replace_first)
+        with pytest.raises(StoreError, match="was removed or replaced while it was open"):
+            store.append("secret", [stored("secret")])
     store.close()
 
-    assert swapped and check(path).is_sound
+    assert not fresh.exists() and check(path).is_sound
+    assert "secret" not in now_in(path)

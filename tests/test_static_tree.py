@@ -108,6 +108,7 @@ class TestStaticTree:
         folded = text[text.index("▤ warmth 3 runs") :]
         assert all(f"assistant T 0.{at}" in folded for at in (1, 2, 3))
         assert "▤" not in text[: text.index("warmth") - 2]
+        assert "▤" not in later
         assert "● #3 user Q" in Reader(later).text
 
     # case 43

@@ -171,9 +171,24 @@ def _quick_parser() -> Callable[..., Any]:
 def _quick(text: str) -> Any:
     """Return the value that a text is, or `_ODD` where the other parser decides what it is."""
     try:
-        return _quick_parser()(text, allow_inf_nan=False)
+        value = _quick_parser()(text, allow_inf_nan=False)
     except (ValueError, TypeError):  # the latter of half a character
         return _ODD
+    return value if _is_finite(value) else _ODD
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether no number is infinite, as the quick parser makes of one like 1e999."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif isinstance(one, float) and one - one != 0:
+            return False
+    return True
 
 
 _ODD = object()

@@ -206,7 +206,7 @@ class Bridge(anywidget.AnyWidget):
         self._is_heard_meanwhile = threading.current_thread() is not threading.main_thread()
 
     def _take(self, kind: str, cid: str, name: str, args: dict[str, Any]) -> None:
-        with self.guard:
+        with self._line:  # the guard may be held while a state is made
             if cid in self._taken:
                 return
             self._taken[cid] = None
@@ -243,7 +243,7 @@ class Bridge(anywidget.AnyWidget):
         return called(name, getattr(self, method), args)
 
     def _queue(self, kind: str) -> queue.SimpleQueue[Callable[[], None] | None]:
-        with self.guard:
+        with self._line:
             work = self._work.get(kind)
             if work is None:
                 work = self._work[kind] = queue.SimpleQueue()

@@ -88,7 +88,7 @@ def test_a_kill_at_any_write_leaves_the_old_store_or_the_new_one(
         homes.new(str(at), at=at, cut=(0, 4_096, -7 - at)[at % 3])
         for at in places(operations, step)
     ):
-        assert life.code == -9, life
+        assert life.code == -9 or life.said("end"), life  # some do with a write less
         outcomes.append(homes.is_forgotten(life))
         assert outcomes[-1] or not life.said("forgotten"), life
         shutil.rmtree(life.path.parent)

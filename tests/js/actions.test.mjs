@@ -192,7 +192,8 @@ test("rerun with sends what was changed and nothing else", async () => {
 });
 
 test("rerun with can name a model that is not offered, and allow effects", async () => {
-  const { actions, model, root } = opened();
+  const { actions, model, root, store } = opened();
+  store.head.tools = ["pay"];
   actions.run("rerun_with", 2, null);
   await settled();
   const form = root.querySelector("[role=dialog]");
@@ -206,6 +207,13 @@ test("rerun with can name a model that is not offered, and allow effects", async
   form.querySelector("[type=checkbox]").checked = true;
   buttonOf(form, "Rerun").click();
   assert.deepEqual(model.last("cmd").args, { n: 2, model: "openai/gpt-9", effects: "run" });
+});
+
+test("where a session has no tools nothing is asked of them", async () => {
+  const { actions, root } = opened();
+  actions.run("rerun_with", 2, null);
+  await settled();
+  assert.equal(root.querySelector("[role=dialog] [type=checkbox]"), null);
 });
 
 test("a number that is none is said before anything is sent", async () => {

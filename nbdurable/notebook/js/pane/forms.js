@@ -35,6 +35,11 @@ function formSettings({ model, temperature, system, effects }) {
   return args;
 }
 
+/** What to do with tools that change something: no question where there are none. @param {Context["store"]} store @returns {Form["fields"]} */
+function effectsField(store) {
+  return store.head.tools?.length ? { effects: tickField("Also repeat tools with effects") } : {};
+}
+
 /** @param {Context} context @param {number} n @param {any} detail @returns {Form} */
 export function rerunForm({ store }, n, detail) {
   const model = store.model(n) || detail?.model || store.head.model || "";
@@ -44,7 +49,7 @@ export function rerunForm({ store }, n, detail) {
       model: modelField(store.head.models ?? [], model),
       temperature: temperatureField(detail?.params ?? store.head.params),
       system: textField({ label: "System", rows: 3, value: detail?.system ?? "", hint: "none" }),
-      effects: tickField("Also repeat tools with effects"),
+      ...effectsField(store),
     },
     orders: [{ act: "rerun", args: (values) => ({ n, ...formSettings(values) }), label: "Rerun", done: `rerunning #${n}` }],
   };
@@ -59,7 +64,7 @@ export function sampleForm({ store }, n) {
       count: numberField({ label: "Answers", value: "3", least: 1, most: 1_000, isWhole: true, isNeeded: true, hasFocus: true }),
       model: modelField(store.head.models ?? [], store.model(n) || store.head.model || ""),
       temperature: temperatureField(store.head.params),
-      effects: tickField("Also repeat tools with effects"),
+      ...effectsField(store),
     },
     orders: [{ act: "sample", args: ({ count, ...values }) => ({ n, count, ...formSettings(values) }), label: "Sample", done: `sampling #${n}` }],
     hasEstimate: true,
