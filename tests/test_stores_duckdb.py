@@ -15,9 +15,10 @@ from nbdurable.errors import (
     EntryError,
     EntryNotFound,
     StoreError,
+    StoreLocked,
 )
 from nbdurable.ids import IdMaker
-from nbdurable.stored import NOTHING, Annotation, SessionRecord, digest_of
+from nbdurable.stored import NOTHING, Annotation, Move, SessionRecord, digest_of
 from nbdurable.stores.base import Store
 from nbdurable.stores.conformance import StoreContract, chain, contents, stored
 from nbdurable.stores.duckdb import DuckDBStore
@@ -234,6 +235,32 @@ def test_a_stored_row_is_not_written_again_after_an_unknown_outcome(
     monkeypatch.undo()
 
     assert store.load_entries("s") == [row]
+
+
+# B67
+def test_moves_of_one_transaction_are_not_repeated_when_its_outcome_is_unknown(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stored, and the file is not to be had to look."""
+    write = Inserter.write
+
+    def write_and_fail(self: Inserter, batch: Batch) -> None:
+        write(self, batch)
+        monkeypatch.undo()
+        monkeypatch.setattr(store._core.lease, "reattach", locked)
+        raise duckdb.FatalException("FATAL Error: Transaction COMMIT succeeded")
+
+    def locked(generation: int) -> None:
+        raise StoreLocked("store is locked", path=store.name, pid=None)
+
+    def move(plans: Plans, batch: Batch) -> Move:
+        return plans.move(batch, "s", None, 1)
+
+    monkeypatch.setattr(Inserter, "write", write_and_fail)
+    with pytest.raises(StoreError, match=r"outcome of a write to store .* is not known"):
+        store._core.writer.run_all([move, move])
+
+    assert len(store.load_moves("s")) == 2
 
 
 # -- full disk -----------------------------------------------------------------------------------
