@@ -19,6 +19,7 @@ from nbdurable.stores.duckdb.errands import Append, Errand
 
 # Holds the file, and does meanwhile what it is told to.
 HOLDER = """
+import duckdb
 from contextlib import ExitStack
 from nbdurable.stores.duckdb.batch import Inserter
 from nbdurable.stores.duckdb.errands import Request
@@ -46,6 +47,19 @@ while word := told():
             store.append("s", [stored()])
         case "append":
             store.append("s", [stored()])
+        case "keep bytes, and fail in the commit":
+            write = Inserter.write
+            def fail(inserter, batch):
+                hold.close()
+                Inserter.write = write
+                raise duckdb.IOException("No space left on device")
+            Inserter.write = fail
+            try:
+                store.put_blob("a" * 64, b"bytes")
+                say(len(store.get_blob("a" * 64)))
+            except nb.errors.StoreError as exc:
+                say(exc)
+            continue
         case "let go":
             hold.close()
     say("done")
@@ -158,6 +172,7 @@ def test_a_request_taken_up_by_one_who_was_killed_before_the_commit_is_stored_on
 
     stored_once = list(asked.result())
     assert store.load_entries("s") == stored_once
+    assert beside(path) == []  # where its text would be
 
 
 # B24 B67 B68
@@ -251,6 +266,31 @@ def test_a_request_that_cannot_be_read_harms_nobody(
     holder.ask("let go")
 
     assert [entry.n for entry in asked.result()] == [2]
+
+
+# B67 B68
+def test_what_others_stored_after_a_failure_is_not_taken_for_what_failed(
+    store: DuckDBStore, holder: Child, asker: Asker
+) -> None:
+    """The asker gets the file between the failed commit and the look what came of it."""
+    asked = asker.append(store, stored())
+
+    assert holder.ask("keep bytes, and fail in the commit") == "5"
+    assert [entry.n for entry in asked.result()] == [1]
+
+
+# B60 B68
+def test_a_request_that_cannot_be_stored_fails_nobody_else(
+    store: DuckDBStore, holder: Child, asker: Asker
+) -> None:
+    asked = asker.append(store, stored(created_at=2**70))
+
+    assert holder.ask("append") == "done"
+    holder.ask("let go")
+
+    with pytest.raises(EntryError, match="cannot be stored in"):
+        asked.result()
+    assert [entry.n for entry in store.load_entries("s")] == [1]
 
 
 # B68

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from sharing import APPENDER, Child, child
 
-from nbdurable.errors import EntryError
+from nbdurable.errors import EntryError, StoreLocked
 from nbdurable.stored import SessionRecord
 from nbdurable.stores.conformance import chain, stored
 from nbdurable.stores.duckdb import DuckDBStore
+from nbdurable.stores.together import NewSession
 
 # Appends to session "s" whenever it is told to.
 WRITER = """
@@ -189,3 +190,30 @@ def test_threads_of_two_processes_append_and_read_at_once(store: DuckDBStore, pa
     assert len(found) == 40
     assert len(store.load_entries("s")) == 70
     check_whole(store, acknowledged)
+
+
+# B68
+def test_many_who_wait_for_a_holder_are_told_at_one_deadline(
+    store: DuckDBStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one after the other, each after a deadline of its own."""
+    attach, attempts = store._core.lease._attach, []
+
+    def counted(*given: object, **more: object) -> None:
+        attempts.append(given)
+        attach(*given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store._core.lease, "_attach", counted)
+    monkeypatch.setattr(store._core.lease, "_timeout_s", 0.1)
+    sessions = [NewSession(session=SessionRecord(id=f"s{n}", created_at=1)) for n in range(5)]
+    with child(KEEPER, path), pytest.raises(StoreLocked, match="is locked by another process"):
+        store.create_sessions(sessions)
+
+    assert len(attempts) == 1
+
+
+KEEPER = """
+store = DuckDBStore(path, exclusive=True)
+say("ready")
+told()
+"""

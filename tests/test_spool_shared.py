@@ -158,3 +158,40 @@ def test_a_lock_left_by_a_killed_process_is_taken_away(store: DuckDBStore, path:
 
     assert (alive, dead) == (True, False)
     assert len(list(spool_of(path).glob("*.lock"))) <= 3  # its own, and those of the queue
+
+
+# B68
+def test_a_folder_taken_away_while_it_is_made_is_made_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process made it, and took it away as the last to leave."""
+    mkdir, taken_away = os.mkdir, []
+
+    def made_elsewhere(name: str, *mode: int) -> None:
+        if Path(name).suffix == ".spool" and not taken_away:
+            taken_away.append(name)
+            raise FileExistsError(name)
+        mkdir(name, *mode)
+
+    monkeypatch.setattr(os, "mkdir", made_elsewhere)
+    store = DuckDBStore(path)
+    store.create_session(SessionRecord(id="s", created_at=1))
+    store.close()
+
+    assert taken_away and not Path(f"{path}.spool").exists()
+
+
+# B24 B69
+@pytest.mark.parametrize("suffix", [".new", ".ask", ".done", ".asking"])
+def test_texts_left_by_a_killed_process_go_at_the_next_open(
+    store: DuckDBStore, path: Path, suffix: str
+) -> None:
+    folder = Path(f"{path}.spool")
+    store.close()
+    folder.mkdir()
+    for name in ("1-dead.lock", f"1-dead{suffix}"):
+        (folder / name).write_text("a violet submarine")
+
+    DuckDBStore(path).close()
+
+    assert not folder.exists()

@@ -3,7 +3,8 @@
 Lines are JSON: ``["ids", ...]`` stored entries, ``["position", id]`` where the session resumes,
 ``["toward", id]`` where it may resume from now on, ``["spooled", id]`` an answer in flight,
 ``["word", [run, time, text]]`` what was streamed, ``["refused", ...]`` and ``["unknown", ...]``
-appends that failed, ``["end", operations]`` a life that was not cut short.
+appends that failed, ``["end", operations]`` a life that was not cut short, ``["failed", text]``
+one that an exception ended.
 """
 
 from __future__ import annotations
@@ -179,6 +180,6 @@ def begin(shim: str, pipe: int, wanted: dict[str, Any]) -> None:
         say("end", library.crash_count())
         code = 0
     except BaseException:
-        traceback.print_exc()
+        say("failed", traceback.format_exc())
     finally:
         os._exit(code)

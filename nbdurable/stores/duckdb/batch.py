@@ -19,6 +19,7 @@ from nbdurable.stores.duckdb.schema import ALIAS, COLUMNS, KEYS
 from nbdurable.wire import clean
 
 Row = tuple[object, ...]
+Query = tuple[str, tuple[object, ...]]  # with its parameters
 
 _MOST_VALUES = 8  # rows of one statement; for more an appender is quicker
 _BY_CONTENT = frozenset({"blobs", "contexts"})
@@ -68,8 +69,8 @@ class Batch:
             rows.append((seq, session_id, entry_id, None, None, True))
         return sorted(rows, key=itemgetter(0))
 
-    def witness(self) -> tuple[str, tuple[object, ...]]:
-        """Return a query, with its parameters, for a row that only this batch can have stored.
+    def witness(self) -> Query:
+        """Return a query for a row that only this batch can have stored.
 
         Where there are others, it is none of content that any batch may keep.
         """

@@ -102,10 +102,12 @@ class Errand:
         text = json.dumps(wire)
         if len(text) > _MOST_BYTES:
             return
-        with contextlib.suppress(OSError):  # a full disk: it goes in its own turn
+        try:
             self._unfinished.write_text(text, "ascii")
             os.replace(self._unfinished, self._asked)
             self._is_posted = True
+        except OSError:  # a full disk: it goes in its own turn
+            _remove(self._unfinished)
 
     def is_done(self) -> bool:
         """Whether it was answered; then `results` are there."""
@@ -129,9 +131,15 @@ class Errand:
             try:
                 self._asked.unlink()
             except OSError:
+                _remove(self._answered)  # its text, where there is no answer
                 return True
             self._is_posted = False
         return False
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _numbered(entry: StoredEntry, row: Sequence[Any]) -> StoredEntry:

@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import os
+import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +29,7 @@ _log = logging.getLogger("nbdurable")
 _COMPACT_BYTES = 8 << 20  # a longer file is rewritten with the newest snapshot of each draft
 _ENTER_S = 5.0  # for one who looks at this moment whether the process is alive
 ASKED, ANSWERED, UNFINISHED = (".ask", ".done", ".asking")  # of errands, see there
+_REWRITTEN = ".new"
 _LOOK_S = 1.0  # between two looks whether others are alive
 
 
@@ -161,11 +163,13 @@ class Spool:
             return
         path = _lock_path(self._path)
         while True:
-            self.folder.mkdir(mode=0o700, exist_ok=True)
             lock = new_lock(path)
             try:
+                self.folder.mkdir(mode=0o700, exist_ok=True)
                 lock.acquire(timeout=_ENTER_S, poll_interval=0.01)
-            except FileNotFoundError:
+            except (FileNotFoundError, FileExistsError):
+                if _is_blocked(self.folder):
+                    raise
                 continue  # the last process to leave took the folder away
             if path.exists():
                 break
@@ -190,7 +194,7 @@ class Spool:
             self._size_bytes = 0
             return
         whole = b"".join(self._drafts.values())
-        fresh = self._path.with_suffix(".new")
+        fresh = self._path.with_suffix(_REWRITTEN)
         flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND
         descriptor = os.open(fresh, flags, 0o600)
         self._put_bytes(descriptor, whole)
@@ -241,6 +245,14 @@ def _drafted_sessions(path: Path) -> set[str]:
     return found
 
 
+def _is_blocked(folder: Path) -> bool:
+    """Whether something else stands where a folder is to be."""
+    try:
+        return not stat.S_ISDIR(os.lstat(folder).st_mode)
+    except FileNotFoundError:
+        return False
+
+
 def _lock_path(path: Path) -> Path:
     return path.with_suffix(".lock")
 
@@ -266,7 +278,7 @@ def _is_gone(lock_path: Path) -> bool:
 
 def _free(lock: FileLock, path: Path) -> None:
     # The lock's file goes first: whoever takes a lock afterwards finds no spool to recover.
-    for suffix in (ASKED, ANSWERED, UNFINISHED):
+    for suffix in (ASKED, ANSWERED, UNFINISHED, _REWRITTEN):
         with contextlib.suppress(OSError):  # one that stays is nobody's any more
             path.with_suffix(suffix).unlink(missing_ok=True)
     try:

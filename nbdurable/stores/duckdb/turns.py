@@ -112,7 +112,7 @@ else:
         def take(self, deadline: float, purpose: Purpose | None = None) -> bool:
             """Wait for the lock; whether it came, and is needed still."""
             while self._descriptor < 0:
-                descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+                descriptor = _opened(self._path)
                 if not _is_free(descriptor):
                     if purpose is not None:
                         purpose.post()
@@ -127,14 +127,11 @@ else:
             """Give the lock back, if it is taken."""
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-                os.close(descriptor)
+                _close(descriptor)
 
         def forget(self) -> None:
-            """Close what a fork inherited, without giving back what its parent holds."""
-            descriptor, self._descriptor = self._descriptor, -1
-            if descriptor >= 0:
-                os.close(descriptor)
+            """Hold nothing, in a fork; what its parent holds is not given back."""
+            self._descriptor = -1
 
     class _Wait:
         """One wait for a lock; what comes too late, or for nothing, is given back."""
@@ -150,7 +147,7 @@ else:
             """Whether the lock came in time; else its descriptor is closed, when it comes."""
             rest_s = deadline - time.monotonic()
             if rest_s <= 0:
-                os.close(self._descriptor)
+                _close(self._descriptor)
                 return False
             threading.Thread(target=self._wait, name="nbdurable-turn", daemon=True).start()
             self._has_come.wait(rest_s)
@@ -166,8 +163,18 @@ else:
                 if not self._is_over and self._purpose is not None:
                     self._is_over = self._purpose.is_done()
                 if self._is_over:
-                    os.close(self._descriptor)
+                    _close(self._descriptor)
                 self._has_come.set()
+
+    def _opened(path: Path) -> int:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        _open.add(descriptor)
+        return descriptor
+
+    def _close(descriptor: int) -> None:
+        _open.discard(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a fork of this moment has it open too
+        os.close(descriptor)
 
     def _is_free(descriptor: int) -> bool:
         try:
@@ -177,9 +184,12 @@ else:
         return True
 
     _locks: weakref.WeakSet[_Flock] = weakref.WeakSet()
+    _open: set[int] = set()  # also those of waits, of which each fork gets a share
 
     def _forget_all() -> None:
         for lock in list(_locks):
             lock.forget()
+        while _open:
+            os.close(_open.pop())
 
     os.register_at_fork(after_in_child=_forget_all)

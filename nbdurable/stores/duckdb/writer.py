@@ -12,14 +12,15 @@ import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import duckdb
 
-from nbdurable.errors import NbDurableError, StoreClosed, StoreError
+from nbdurable.errors import NbDurableError, StoreClosed, StoreError, StoreLocked
 from nbdurable.stores.duckdb import faults, repair
-from nbdurable.stores.duckdb.batch import Batch, Inserter
-from nbdurable.stores.duckdb.errands import Append, DoneElsewhere, Errand, Errands, Stored
+from nbdurable.stores.duckdb.batch import Batch, Inserter, Query
+from nbdurable.stores.duckdb.errands import Append, DoneElsewhere, Errand, Errands, Request, Stored
 from nbdurable.stores.duckdb.lease import Lease
 from nbdurable.stores.duckdb.plans import Plans
 from nbdurable.stores.duckdb.schema import ALIAS
@@ -60,6 +61,14 @@ class _Op:
         if self.error is not None:
             raise self.error
         return self.result
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What to tell of a transaction, and whether nothing of it was stored for certain."""
+
+    error: BaseException
+    is_certain: bool = True
 
 
 class Writer:
@@ -176,19 +185,20 @@ class Writer:
         return ops
 
     def _run(self, ops: Sequence[_Op]) -> None:
-        """Run ops in one transaction; where that fails, each in its own."""
-        error = self._try(ops)
-        if error is None:
+        """Run ops in one transaction; where one of them may be why that fails, each in its own."""
+        failure = self._try(ops)
+        if failure is None:
             return
         rest = [op for op in ops if not op.is_done]
-        if len(rest) == 1:
-            rest[0].finish(error)
-            return
+        is_of_all = isinstance(failure.error, StoreLocked) or not failure.is_certain
         for op in rest:
-            self._run([op])
+            if is_of_all or len(rest) == 1:
+                op.finish(failure.error)
+            else:
+                self._run([op])
 
-    def _try(self, ops: Sequence[_Op]) -> BaseException | None:
-        """Run ops in one transaction; return the error when nothing of it was stored."""
+    def _try(self, ops: Sequence[_Op]) -> _Failure | None:
+        """Run ops in one transaction; return why, where it was not or may not be stored."""
         errand = self._errands.of([op.plan for op in ops])
         try:
             return self._try_here(ops, errand)
@@ -196,9 +206,12 @@ class Writer:
             rest = _finished(ops, errand.results if errand else ())
             return self._try_here(rest, None) if rest else None
 
-    def _try_here(self, ops: Sequence[_Op], errand: Errand | None) -> BaseException | None:
-        generation, batch, staged = 0, Batch(), []
+    def _try_here(
+        self, ops: Sequence[_Op], errand: Errand | None, *, is_alone: bool = False
+    ) -> _Failure | None:
+        generation, batch, witness, staged = 0, Batch(), None, []
         refused: list[tuple[_Op, NbDurableError]] = []
+        requests: list[Request] = []
         try:
             with self._lease.held(errand) as cursor:
                 generation = self._lease.generation
@@ -212,13 +225,19 @@ class Writer:
                         staged.append(op)
                     except NbDurableError as exc:
                         refused.append((op, exc))
-                self._store(batch)
+                witness = batch.witness() if len(batch) else None
+                if not (is_alone or self._lease.is_kept):
+                    requests = self._errands.take_up()
+                self._store(batch, requests)
         except DoneElsewhere:
             raise
         except Exception as exc:
-            error = self._settled(batch, generation, exc)
-            if error is not None:
-                return self._missed(ops, errand, error)
+            failure = self._settled(witness, generation, exc)
+            if failure is not None and failure.is_certain and requests:
+                # It may be for what others asked; they look for it, and go on by themselves.
+                return self._try_here(ops, None, is_alone=True)
+            if failure is not None:
+                return self._missed(ops, errand, failure)
         self.changes.update(batch.changes)
         for op in staged:
             op.finish()
@@ -226,9 +245,8 @@ class Writer:
             op.finish(refusal)
         return None
 
-    def _store(self, batch: Batch) -> None:
+    def _store(self, batch: Batch, requests: Sequence[Request]) -> None:
         """Store what was staged, and with it what others ask for who wait for the file."""
-        requests = [] if self._lease.is_kept else self._errands.take_up()
         results = [[self._staged(batch, one) for one in each.appends] for each in requests]
         if len(batch):
             self._lease.check_files()
@@ -276,40 +294,36 @@ class Writer:
 
     # -- when a transaction failed -------------------------------------------------------------
 
-    def _missed(
-        self, ops: Sequence[_Op], errand: Errand | None, error: BaseException
-    ) -> BaseException:
+    def _missed(self, ops: Sequence[_Op], errand: Errand | None, failure: _Failure) -> _Failure:
         """Return what to tell of ops that did not get the file; some may be stored by others."""
         if errand is None or not errand.take_back():
-            return error
+            return failure
         try:
             with self._lease.held() as cursor:
                 self._cursor = cursor
                 self._not_found(ops)
         except (duckdb.Error, NbDurableError) as second:
-            return _unknown(self._lease.path, error, second)
-        return error
+            return _unknown(self._lease.path, failure.error, second)
+        return failure
 
-    def _settled(self, batch: Batch, generation: int, exc: Exception) -> BaseException | None:
+    def _settled(self, witness: Query | None, generation: int, exc: Exception) -> _Failure | None:
         """Find out whether a failed transaction was stored; None when it was (B67)."""
         path = self._lease.path
+        self._state.reset()
         try:
             if faults.is_invalidated(exc):
                 self._lease.reattach(generation)
-            if len(batch) and self._is_stored(batch):
+            if witness is not None and self._is_stored(*witness):
                 return None
         except (duckdb.Error, NbDurableError) as second:
-            self._state.reset()
             return _unknown(path, faults.told_of_call(exc, path), second)
-        self._state.reset()
         if not isinstance(exc, duckdb.Error):
-            return exc
+            return _Failure(exc)
         told = faults.told_of_call(exc, path)
         told.__cause__ = exc
-        return told
+        return _Failure(told)
 
-    def _is_stored(self, batch: Batch) -> bool:
-        query, params = batch.witness()
+    def _is_stored(self, query: str, params: tuple[object, ...]) -> bool:
         with self._lease.held() as cursor:
             return bool(cursor.execute(query, params).fetchall())
 
@@ -343,8 +357,9 @@ def _finished(ops: Sequence[_Op], results: Sequence[Stored | None]) -> list[_Op]
     return rest
 
 
-def _unknown(path: str, error: BaseException, second: BaseException) -> StoreError:
-    return StoreError(
+def _unknown(path: str, error: BaseException, second: BaseException) -> _Failure:
+    told = StoreError(
         f"outcome of a write to store {path!r} is not known ({error}; then {second}); "
         "open the store again and look before you repeat it"
     )
+    return _Failure(told, is_certain=False)
