@@ -144,7 +144,7 @@ class TestList:
         rows = in_terminal("ls", str(path), columns=60).splitlines()
 
         row = next(row for row in rows if "support-42" in row)
-        assert re.search(r"^support-42 +\d{4}-\d\d-\d\d \d\d:\d\d ", row)
+        assert re.search(r"^support-42 +4 +\d{4}-\d\d-\d\d \d\d:\d\d ", row)
         assert "The customer" in row and "openai" not in row
 
     def test_the_store_of_this_folder_is_the_default(
