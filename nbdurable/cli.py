@@ -75,6 +75,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    number = doctor.installed_version("nbdurable") or "from source, not installed"
+    parser.add_argument("--version", action="version", version=f"nbdurable {number}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     listing = commands.add_parser("ls", help="list the sessions of a store, newest first")

@@ -156,7 +156,7 @@ def _go_on(path: str) -> int:
         _say("   The question needs no retyping. The answer is there up to its last half second:\n")
         _say(f"   you    {QUESTION}\n   model  {_half(entries[-1])}\n")
 
-        _say("3. run() without a question asks again from where the answer broke off.\n")
+        _say("3. run() without a question asks again. The cut answer stays beside the new one.\n")
         whole = chat.run(show=None)
         _say(f"   model  {_indented(whole.text)}\n")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -114,6 +115,13 @@ class TestFiles:
         assert "is here with another content" in capsys.readouterr().out
 
 
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+
+    assert re.match(r"nbdurable (\d+\.|from source)", capsys.readouterr().out)
+
+
 class TestList:
     def test_a_pipe_gets_tab_separated_lines(
         self, path: Path, capsys: pytest.CaptureFixture[str]
@@ -131,6 +139,13 @@ class TestList:
 
         assert "session" in text and "branches" in text
         assert "support-42" in text and "$0.5000" in text
+
+    def test_a_narrow_terminal_gets_fewer_columns_and_whole_ids(self, path: Path) -> None:
+        rows = in_terminal("ls", str(path), columns=60).splitlines()
+
+        row = next(row for row in rows if "support-42" in row)
+        assert re.search(r"^support-42 +4 +\d{4}-\d\d-\d\d \d\d:\d\d ", row)
+        assert "The customer" in row and "openai" not in row
 
     def test_the_store_of_this_folder_is_the_default(
         self, path: Path, capsys: pytest.CaptureFixture[str]
@@ -249,11 +264,12 @@ class TestArguments:
         assert "usage: nbdurable" in capsys.readouterr().err
 
 
-def in_terminal(*argv: str) -> str:
+def in_terminal(*argv: str, columns: int = 120) -> str:
     """Run the command in a real pseudo-terminal and return what it wrote."""
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "nbdurable.cli", *argv]
-    child = subprocess.Popen(command, stdout=slave, cwd=ROOT, env=os.environ | {"COLUMNS": "120"})
+    env = os.environ | {"COLUMNS": str(columns)}
+    child = subprocess.Popen(command, stdout=slave, cwd=ROOT, env=env)
     os.close(slave)
     text = "".join(read_all(master))
     assert child.wait() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,6 +120,28 @@ def test_a_long_open_paragraph_is_formatted_less_often() -> None:
     soon = told.say(update("more"))
     told.now += 0.3
     late = told.say(update("still more"))
+
+    assert [op["op"] for op in soon] == ["text"]
+    assert [op["op"] for op in late] == ["text", "md"]
+
+
+# B29
+def test_a_text_that_is_slow_to_read_is_not_read_most_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told, read = Told(), GrowingText.read
+
+    def slowly(text: GrowingText) -> tuple[int, Nodes]:
+        told.now += 2.0
+        return read(text)
+
+    monkeypatch.setattr(GrowingText, "read", slowly)
+    told.say(update("*a\n" * 100))
+
+    told.now += 3.9
+    soon = told.say(update("*a\n"))
+    told.now += 0.2
+    late = told.say(update("*a\n"))
 
     assert [op["op"] for op in soon] == ["text"]
     assert [op["op"] for op in late] == ["text", "md"]

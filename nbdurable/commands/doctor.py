@@ -87,7 +87,8 @@ def _show(line: Line, *, is_terminal: bool) -> None:
     from rich.text import Text
 
     mark, style = _MARKS[line.state]
-    console().print(Text.assemble((f"{mark} ", style), str(line)))
+    # not broken into lines, so that a path or a command can be copied as it is
+    console().print(Text.assemble((f"{mark} ", style), str(line)), soft_wrap=True)
 
 
 def looked_at(store: str | None = None, model: str | None = None) -> Iterator[Line]:
@@ -113,9 +114,9 @@ def looked_at(store: str | None = None, model: str | None = None) -> Iterator[Li
 
 def _versions() -> Iterator[Line]:
     yield Line("ok", "python", f"{platform.python_version()} at {sys.executable}")
-    yield Line("ok", "nbdurable", _version("nbdurable") or "from source, not installed")
+    yield Line("ok", "nbdurable", installed_version("nbdurable") or "from source, not installed")
     for name in _NEEDED:
-        found = _version(name)
+        found = installed_version(name)
         if found is None:
             yield Line("wrong", name, "is not installed", f"pip install {name}")
         elif name == "duckdb" and _numbers(found) < _OLDEST_DUCKDB:
@@ -123,11 +124,12 @@ def _versions() -> Iterator[Line]:
         else:
             yield Line("ok", name, found)
     for name, remedy in _OPTIONAL.items():
-        found = _version(name)
+        found = installed_version(name)
         yield Line("ok", name, found) if found else Line("note", name, "is not here", remedy)
 
 
-def _version(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
+    """Return the version of an installed package; None when it is not there."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -83,7 +83,7 @@ class Experiment(Work):
     def _repr_html_(self) -> str:
         from nbdurable.explore.rows import html_table
 
-        return html_table(self.cells(), self.axes, repr(self), ROWS_SHOWN)
+        return html_table(self.cells(), self.axes, repr(self)[1:-1], ROWS_SHOWN)
 
     def df(self, *, collapse: bool = False) -> pd.DataFrame:
         """Load one row per cell.

@@ -153,4 +153,6 @@ def html_table(cells: Sequence[Cell], axes: Sequence[str], title: str, limit: in
 
 
 def _tr(tag: str, texts: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts) + "</tr>"
+    # a notebook's tables put all to the right, which is for numbers
+    left = f'<{tag} style="text-align:left">'
+    return "<tr>" + "".join(f"{left}{html.escape(text)}</{tag}>" for text in texts) + "</tr>"

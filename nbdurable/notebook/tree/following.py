@@ -105,9 +105,13 @@ class Following:
 
     def format(self) -> tuple[int, Nodes]:
         """Read what came, without changing the row; it is put there by `formatted`."""
-        chars = self._growing.open_chars
-        self._format_at = self._now() + max(FORMAT_EVERY_S, chars / FORMAT_CHARS_PER_S)
-        return self._growing.read()
+        chars, began = self._growing.open_chars, self._now()
+        made = self._growing.read()
+        ended = self._now()
+        # text of nothing but marks reads slower than any other: it never takes half the time
+        rest = max(FORMAT_EVERY_S, chars / FORMAT_CHARS_PER_S, 2 * (ended - began))
+        self._format_at = ended + rest
+        return made
 
     def formatted(self, start: int, nodes: Nodes) -> Op:
         """Put formatted text in the place of what stood there from the node `start` on."""
