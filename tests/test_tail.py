@@ -12,14 +12,14 @@ from sharing import Child, child
 
 from nbdurable.stored import SessionRecord
 from nbdurable.stores.conformance import chain, stored
-from nbdurable.stores.duckdb import DuckDBStore, lease
+from nbdurable.stores.duckdb import DuckDBStore, upkeep
 from nbdurable.stores.duckdb.checking import check
 from nbdurable.stores.duckdb.repair import RepairNotice
 
 # Appends to session "s", or moves its position to the root. Its log is left to the test.
 WRITER = """
-from nbdurable.stores.duckdb import lease
-lease.Lease._shorten_log = lambda self: None
+from nbdurable.stores.duckdb import upkeep
+upkeep.Upkeep.shorten = lambda *_: None
 store = DuckDBStore(path)
 say("ready")
 while word := told():
@@ -154,7 +154,7 @@ def test_a_record_leaves_nothing_out_after_its_writer_forgot(
 def test_what_a_repair_cut_off_is_forgotten(
     store: DuckDBStore, other: Child, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease.Lease, "_shorten_log", lambda self: None)  # which would empty it
+    monkeypatch.setattr(upkeep.Upkeep, "shorten", lambda *_: None)  # which would empty it
     store.append("s", [stored()])
     lost = int(other.ask("append"))
     [mine] = store.append("s", [stored()])
