@@ -52,7 +52,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     with Provider() as provider:
         monkeypatch.setenv("OPENAI_API_BASE", provider.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
-        monkeypatch.setenv("COLUMNS", "100")  # as wide as what pages show
+        monkeypatch.delenv("COLUMNS", raising=False)  # wide, as in a pipe
         made = Reader(provider)
         yield made
         made.close()

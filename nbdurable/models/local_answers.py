@@ -139,8 +139,8 @@ def _read(path: Path) -> Iterator[Answer]:
     except (OSError, UnicodeDecodeError) as exc:
         told = exc.strerror if isinstance(exc, OSError) else "it is no text"
         raise ModelError(
-            f"recorded answers {shown(str(path), 500)} cannot be read: {told}; correct {VARIABLE}, or "
-            f"{_HINT}",
+            f"recorded answers {shown(str(path), 500)} cannot be read: {told}; correct {VARIABLE}, "
+            f"or {_HINT}",
             reason="unavailable",
         ) from exc
     for n, line in enumerate(lines, 1):
@@ -148,7 +148,7 @@ def _read(path: Path) -> Iterator[Answer]:
             yield Answer(**json.loads(line))
         except (ValueError, TypeError) as exc:
             raise ModelError(
-                f"line {n} of recorded answers {shown(str(path), 500)} is no answer; restore the file, "
-                f"or {_HINT}",
+                f"line {n} of recorded answers {shown(str(path), 500)} is no answer; restore the "
+                f"file, or {_HINT}",
                 reason="unavailable",
             ) from exc
