@@ -115,12 +115,16 @@ test-all: $(VENV)/test.stamp $(VENV)/marimo.stamp system tests/js/node_modules/i
 	$(fetch_weights)
 	@$(MAKE) run-tests MARKS="slow or not slow"
 
-# Two workers, one file each at a time, long ones first: a file's dear fixtures are made once. All
-# three checks are run whatever the ones before say, so that one look shows everything.
+# Two workers, one file each at a time, long ones first: a file's dear fixtures are made once. The
+# core is traced by the tests that tell of it; tracing all would take half as long again. All checks
+# are run whatever the ones before say, so that one look shows everything.
 run-tests:
 	@failed=0; \
-	$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "$(MARKS)" \
-		--cov --cov-report= $(PYTEST_ARGS) || failed=1; \
+	for part in "not untraced" untraced; do \
+		if [ "$$part" = untraced ]; then traced=; else traced="--cov --cov-report="; fi; \
+		$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $$traced \
+			-m "($(MARKS)) and $$part" $(PYTEST_ARGS) || failed=1; \
+	done; \
 	$(PY) -m coverage report --include="$(CORE_FILES)" --fail-under=$(CORE_PERCENT) || failed=1; \
 	$(PY) tests/behaviours.py --brief || failed=1; \
 	exit $$failed

@@ -112,6 +112,7 @@ class Feed:
         for run in runs_of(self.image):
             if run not in self._done:
                 self._runs.setdefault(run.run_id, run)
+                run.is_asked_elsewhere = self._widget.can_be_asked  # before it can ask
 
     def wake(self) -> None:
         """Look for changes soon; to be called from any thread."""
