@@ -175,10 +175,13 @@ _decoding: dict[threading.Thread, threading.Event] = {}
 @atexit.register
 def _stop_decoding() -> None:
     """Stop and join the decoders: one still in C++ at the interpreter's end aborts the process."""
-    for stop in list(_decoding.values()):
+    cut = list(_decoding.items())
+    for _, stop in cut:
         stop.set()
-    for thread in list(_decoding):
+    for thread, _ in cut:
         thread.join(_JOIN_S)
+    if cut:  # the engine may still be at what was cut, which one exit in twenty did not survive
+        _skip_destructors_at_exit()
 
 
 # -- forks -------------------------------------------------------------------------------------
@@ -192,9 +195,10 @@ def _never_free(engine: Engine) -> None:
 
 
 def _skip_destructors_at_exit() -> None:
-    """Let this forked process exit: the engine's C++ destructors wait for the parent's threads.
+    """Let this process exit without the engine's C++ destructors, which meet its threads.
 
-    glibc hands the exit status to the handler; elsewhere a child has to end by ``os._exit``.
+    In a fork they wait for those of the parent; after a cut answer they may run beneath them. glibc
+    hands the exit status to the handler; elsewhere a child has to end by ``os._exit``.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "on_exit"):
