@@ -30,7 +30,7 @@ from nbdurable.models.base import (
     ThinkingDelta,
 )
 from nbdurable.models.sound import sound
-from nbdurable.secrets import scrub, secrets_of, without_secrets
+from nbdurable.secrets import TEXT_LIMIT, scrub, secrets_of, without_secrets
 from nbdurable.stored import Outcome, SpoolDraft
 from nbdurable.threads import in_thread, is_being_cancelled
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 SPOOL_EVERY_S = 0.5  # at most this much of a streamed answer is lost to a kill (B24)
 CANCEL_GRACE_S = 5.0  # how long a cancelled stream may take to let go
-TEXT_LIMIT = 300  # characters of what a model says of its failure
 
 log = logging.getLogger("nbdurable")
 

@@ -21,6 +21,7 @@ from nbdurable.models.params import RECORDED
 E = TypeVar("E", bound=BaseException)
 
 HIDDEN = "***"
+TEXT_LIMIT = 300  # characters of what a provider or a model says of its failure that are kept
 MOST_CHARS = 100_000  # of a text that is looked through; what comes after is cut
 
 HARMLESS = RECORDED | {

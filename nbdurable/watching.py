@@ -15,6 +15,14 @@ log = logging.getLogger("nbdurable")
 _lock = threading.Lock()
 
 
+def call(wake: Callable[[], None]) -> None:
+    """Wake one watcher; what it raises is logged."""
+    try:
+        wake()
+    except Exception:  # of somebody who only looks on
+        log.warning("a watcher failed", exc_info=True)
+
+
 class Watched:
     """Something that tells whoever watches it of each change."""
 
@@ -34,7 +42,4 @@ class Watched:
     def tell_watchers(self) -> None:
         """Wake whoever watches."""
         for wake in self._watchers:
-            try:
-                wake()
-            except Exception:  # of somebody who only looks on
-                log.warning("a watcher failed", exc_info=True)
+            call(wake)

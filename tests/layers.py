@@ -13,12 +13,12 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "errors",
-        "ids blocks frozen hosts",
+        "ids blocks frozen hosts watching",
         "entries wire codec stored events",
         "tree pairing views compaction annotations answers schemas",
         "paths growing",
         "stores models media inputs tools toolspec hooks threads background secrets",
-        "budget lifecycle origin questions textstream watching",
+        "budget lifecycle origin questions textstream",
         "loaded settings run replay",
         "modelcall references reruns forking replay.events",
         "toolstep",

@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from nbdurable.commands.places import DEFAULT_STORE, console
+from nbdurable.commands.places import console, named_store
 from nbdurable.errors import ModelError, NbDurableError, StoreLocked, shown
 from nbdurable.reprs import count, one_line
 
@@ -144,7 +144,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _store(given: str | None) -> Iterator[Line]:
-    where = given or os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
+    where = named_store(given)
     if "://" in where:
         yield _database(where)
         return
@@ -224,6 +224,7 @@ def _program(pid: int) -> str:
 def _beside(path: str) -> Iterator[Line]:
     """Look at what stands beside a store's file."""
     from nbdurable.stores.duckdb.place import log_of
+    from nbdurable.stores.duckdb.repair import copies_aside
     from nbdurable.stores.duckdb.spool import Spool
 
     wal_bytes = log_of(path)[1]
@@ -241,8 +242,7 @@ def _beside(path: str) -> Iterator[Line]:
         yield Line("note", "answers in flight", found, "open the store, which recovers them")
     for file in spool.folder.glob("*.unread"):
         yield Line("note", "spool", f"{file} could not be read in full", "keep it, or remove it")
-    folder, name = Path(path).parent, Path(path).name
-    aside = [one for one in folder.iterdir() if one.name.startswith(f"{name}.damaged-")]
+    aside = copies_aside(path)
     if aside:
         found = f"{count(len(aside), 'copy', 'copies')} of damaged files that were repaired"
         remedy = f"remove {aside[0]} and such when you miss nothing"

@@ -26,9 +26,14 @@ def existing_store(given: str | None) -> Store:
     return open_store(existing_path(given))
 
 
+def named_store(given: str | None) -> str:
+    """Return the store that is meant, be it there or not."""
+    return given or os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
+
+
 def existing_path(given: str | None) -> str:
     """Return the store that is meant, which must be there, or raise `StoreError`."""
-    path = given or os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
+    path = named_store(given)
     is_file = "://" not in path
     if is_file and not Path(path).exists():
         raise StoreError(

@@ -255,11 +255,11 @@ def _unwrapped(values: Iterable[Found | Damage], is_record: Any) -> Iterator[Fou
 
 
 def _is_message(item: Found | Damage, is_record: Any) -> bool:
-    if isinstance(item, Damage) or not isinstance(item.value, dict) or is_record(item.value):
+    if isinstance(item, Damage) or not isinstance(item.value, dict):
         return False
     value = item.value
     is_said = value.get("role") in _ROLES and ("content" in value or "tool_calls" in value)
-    return is_said and is_record({"messages": [value]})
+    return is_said and not is_record(value) and is_record({"messages": [value]})
 
 
 def _joined(said: list[Found]) -> Iterator[Found]:

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from nbdurable.errors import ModelError
-from nbdurable.secrets import scrub
-
-TEXT_LIMIT = 300  # characters of a provider's text that are kept
+from nbdurable.secrets import TEXT_LIMIT, scrub
 
 _PREFIX = re.compile(
     r"(litellm\.)?(exceptions\.)?\w*(Error|Exception|Timeout)( - |: )|[A-Z]\w+Exception "

@@ -23,6 +23,13 @@ _PARTS = {
     "blobs": ("file or image", "files or images"),
 }
 _MOST_NAMED = 20
+COPIES = """
+    select o.session_id, count(distinct o.id) from {nbd}.entries o
+    join {nbd}.entries e
+        on e.session_id = $1 and o.created_at = e.created_at and o.payload = e.payload
+    where o.session_id <> $1 group by o.session_id order by min(o.seq)
+"""
+"""Which other sessions hold entries equal to those of one, and how many; ``nbd`` is the schema."""
 NOT_KNOWN = (
     "copies made elsewhere (by backup, export, copy or hand)",
     "outputs of notebooks in other folders",

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import duckdb
 
 from nbdurable.errors import StoreError, shown
-from nbdurable.stores.duckdb import faults, schema
+from nbdurable.stores.duckdb import faults, place, schema
 from nbdurable.stores.duckdb.schema import ALIAS, ROW_GROUP_SIZE, STORAGE_VERSION, TABLES
 
 Params = Sequence[object]
@@ -50,9 +50,9 @@ def back_up(cursor: duckdb.DuckDBPyConnection, path: str, to: str) -> None:
             fresh = os.path.join(hidden, "copy.duckdb")
             with copied(cursor, fresh, _ALL):
                 pass
-            _sync(fresh)
+            place.sync_file(fresh)
             _put_in_place(fresh, to)
-        _sync(folder)
+        place.sync_folder(to)
     except duckdb.Error as exc:
         raise faults.told(exc, path if faults.torn_block(exc) else to) from exc
     except OSError as exc:
@@ -114,13 +114,3 @@ def _put_in_place(fresh: str, to: str) -> None:
     except OSError:
         # A file system without hard links.
         os.rename(fresh, to)
-
-
-def _sync(path: str) -> None:
-    if os.name != "posix":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -26,7 +26,7 @@ from nbdurable.stores.duckdb.schema import ALIAS, COLUMNS, TABLES
 from nbdurable.stores.duckdb.spool import check_in_flight
 from nbdurable.stores.duckdb.state import no_session
 from nbdurable.stores.duckdb.store import DuckDBStore
-from nbdurable.stores.forgetting import Forgotten
+from nbdurable.stores.forgetting import COPIES, Forgotten
 
 _OF_SESSION = ("entries", "moves", "runs", "run_ends", "experiments", "annotations")
 _SHA256 = re.compile(rb'"sha256":\s*"([0-9a-f]{64})"')
@@ -68,12 +68,6 @@ _HASHED = {
 _OWN_BLOBS = f"""
     select unnest(regexp_extract_all(payload, '"sha256":\\s*"([0-9a-f]{{64}})"', 1))
     from {ALIAS}.nbd.entries where session_id = $1
-"""
-_COPIES = f"""
-    select o.session_id, count(distinct o.id) from {ALIAS}.nbd.entries o
-    join {ALIAS}.nbd.entries e
-        on e.session_id = $1 and o.created_at = e.created_at and o.payload = e.payload
-    where o.session_id <> $1 group by o.session_id order by min(o.seq)
 """
 
 
@@ -171,7 +165,7 @@ def _looked_at(
         },
         kept_sessions=count("sessions", _KEPT["sessions"], [session_id]),
         kept_entries=count("entries", _KEPT["entries"], [session_id]),
-        copies=dict(_rows(cursor, _COPIES, [session_id])),
+        copies=dict(_rows(cursor, COPIES.format(nbd=nbd), [session_id])),
         shared_blobs=count(
             "blobs", f"{_KEPT['blobs']} and sha256 in ({_OWN_BLOBS})", going.params("blobs")
         ),

@@ -53,23 +53,29 @@ def sync_log_name(path: str, seen: tuple[int, int]) -> tuple[int, int]:
     return now
 
 
-def fingerprint(path: str) -> Fingerprint | None:
-    """Return what differs once anybody wrote to a file; None where that cannot be told yet.
-
-    A commit makes the log longer, a checkpoint removes it and rewrites the file. Two checkpoints
-    within a tick of the file system's clock look alike, so that a file just written has none.
-    """
+def state_of(path: str) -> Fingerprint:
+    """Return what a `stat` tells of a file and of its log; `(0,)` for one that is not there."""
     found: list[tuple[int, ...]] = []
     for name in (path, path + ".wal"):
         try:
             status = os.stat(name)
         except OSError:
             found.append((0,))
-            continue
-        found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+        else:
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(found)
+
+
+def fingerprint(path: str) -> Fingerprint | None:
+    """Return what differs once anybody wrote to a file; None where that cannot be told yet.
+
+    A commit makes the log longer, a checkpoint removes it and rewrites the file. Two checkpoints
+    within a tick of the file system's clock look alike, so that a file just written has none.
+    """
+    found = state_of(path)
     written_ns = found[0][-1]
     tick_ns = _TICK_NS if written_ns % 1_000_000_000 else _COARSE_TICK_NS
-    return None if 0 <= time.time_ns() - written_ns < tick_ns else tuple(found)
+    return None if 0 <= time.time_ns() - written_ns < tick_ns else found
 
 
 def attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str = "") -> None:

@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import BinaryIO
 
 import duckdb
@@ -32,6 +33,7 @@ from nbdurable.stores.duckdb.schema import ALIAS
 
 _log = logging.getLogger("nbdurable")
 SUFFIXES = ("", ".wal", ".wal.checkpoint")  # of the files that a store may consist of
+_ASIDE = ".damaged-"
 _FIRST_BLOCK = 12_288  # before it stand three headers, which are never in the way of a checkpoint
 _MOST_STEPS = 8
 _RETRY_S = 0.05
@@ -315,11 +317,17 @@ def _copy(file: BinaryIO, path: str, to: str) -> None:
         ) from exc
 
 
+def copies_aside(path: str) -> list[Path]:
+    """Return the folders of copies that repairs of a file left beside it, the oldest first."""
+    folder, name = Path(path).parent, Path(path).name
+    return sorted(one for one in folder.iterdir() if one.name.startswith(f"{name}{_ASIDE}"))
+
+
 def _set_aside(file: BinaryIO, path: str) -> str:
     """Copy the damaged files to a new folder beside them; return its path."""
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     for attempt in range(100):
-        aside = f"{path}.damaged-{stamp}" + (f"-{attempt}" if attempt else "")
+        aside = f"{path}{_ASIDE}{stamp}" + (f"-{attempt}" if attempt else "")
         try:
             os.mkdir(aside, 0o700)
             break

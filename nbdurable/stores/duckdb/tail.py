@@ -13,6 +13,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from nbdurable.stores.duckdb.place import state_of
+
 NewRow = tuple[object, ...]  # seq, session, entry, n, depth, whether it moves the position
 
 _MOST_ROWS = 32  # who missed more asks the file
@@ -22,7 +24,7 @@ class Tail:
     """The record beside one file; used while the file is attached, by one thread at a time."""
 
     def __init__(self, store_path: str) -> None:
-        self._files = (store_path, f"{store_path}.wal")
+        self._store_path = store_path
         self._path = Path(f"{store_path}.spool", "tail.json")
         self._rows: list[NewRow] = []  # the last of the file, none left out
         self._is_due = False
@@ -65,12 +67,4 @@ class Tail:
             os.unlink(self._path)
 
     def _state(self) -> list[list[int]]:
-        state = []
-        for path in self._files:
-            try:
-                status = os.stat(path)
-            except OSError:
-                state.append([0])
-            else:
-                state.append([status.st_ino, status.st_size, status.st_mtime_ns])
-        return state
+        return [list(one) for one in state_of(self._store_path)]  # as JSON has it

@@ -19,6 +19,7 @@ from nbdurable.errors import StoreError
 from nbdurable.stores.duckdb import core, instances
 from nbdurable.stores.duckdb.checking import opened
 from nbdurable.stores.duckdb.place import identity
+from nbdurable.stores.duckdb.repair import copies_aside
 from nbdurable.stores.duckdb.schema import ALIAS
 
 _MOST_BYTES = 256 << 20  # of a file that is read whole
@@ -95,7 +96,7 @@ def _beside(path: str) -> Iterator[Path]:
     own = {identity(path), (0, 0)}
     folder, name = Path(path).parent, Path(path).name
     folders = [folder, folder / ".ipynb_checkpoints", Path(f"{path}.spool")]
-    folders += sorted(one for one in folder.iterdir() if one.name.startswith(f"{name}.damaged-"))
+    folders += copies_aside(path)
     for each in folders:
         try:
             files = sorted(each.iterdir())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from nbdurable.stores.duckdb.state import no_session
-from nbdurable.stores.forgetting import NOT_KNOWN, Forgotten
+from nbdurable.stores.forgetting import COPIES, NOT_KNOWN, Forgotten
 from nbdurable.stores.postgres.line import Line, Transaction
 
 _NOT_KNOWN = (
@@ -49,12 +49,6 @@ _KEPT = """
         (select count(*) from nbd.entries where session_id <> $1),
         (select count(*) from nbd.entries where session_id = $1 and source_id is not null)
 """
-_COPIES = """
-    select o.session_id, count(distinct o.id) from nbd.entries o
-    join nbd.entries e
-        on e.session_id = $1 and o.created_at = e.created_at and o.payload = e.payload
-    where o.session_id <> $1 group by o.session_id order by min(o.seq)
-"""
 _UNNAMED = """
     update nbd.sessions set parent_session_id = null, parent_entry_id = null
     where parent_session_id = $1 returning id
@@ -91,7 +85,7 @@ def forget_in_database(line: Line, name: str, session_id: str, *, dry_run: bool)
 
 def _questions(session_id: str) -> list[tuple[str, list[object]]]:
     counts = [f"select count(*) from nbd.{table} where session_id = $1" for table in _OF_SESSION]
-    queries = [*counts, _KEPT, _COPIES, _SHARED_BLOBS, _FREE_BLOBS, _FREE_CONTEXTS]
+    queries = [*counts, _KEPT, COPIES.format(nbd="nbd"), _SHARED_BLOBS, _FREE_BLOBS, _FREE_CONTEXTS]
     return [(query, [session_id]) for query in queries]
 
 

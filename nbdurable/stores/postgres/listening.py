@@ -22,6 +22,7 @@ import psycopg
 
 from nbdurable.errors import StoreError
 from nbdurable.stores.postgres.address import Address
+from nbdurable.watching import call
 
 log = logging.getLogger("nbdurable")
 
@@ -72,7 +73,7 @@ class Listener:
             self._watchers.append(one)
             if self._thread is None and not self._is_closed:
                 self._start()
-        _call(wake)  # what came since the caller last looked
+        call(wake)  # what came since the caller last looked
 
         def stop() -> None:
             with self._lock:
@@ -181,7 +182,7 @@ class Listener:
         with self._lock:
             due = [wake for about, wake in self._watchers if topics is None or about in topics]
         for wake in due:
-            _call(wake)
+            call(wake)
 
 
 def _told(connection: Connection) -> set[str]:
@@ -191,13 +192,6 @@ def _told(connection: Connection) -> set[str]:
     while (told := connection.pgconn.notifies()) is not None:
         topics.add(told.extra.decode())
     return topics
-
-
-def _call(wake: Wake) -> None:
-    try:
-        wake()
-    except Exception:  # of somebody who only looks on
-        log.warning("a watcher failed", exc_info=True)
 
 
 def _hang_up(bell: tuple[socket.socket, socket.socket]) -> None:
