@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from sharing import Child, child
 import nbdurable as nb
 from nbdurable.models.scripted import ScriptedModel
 from nbdurable.stores.duckdb import DuckDBStore
+from nbdurable.stores.duckdb.place import fingerprint
 
 SIBLING = r"session 's' was continued elsewhere, to #\d+; this run grows a sibling"
 
@@ -149,6 +151,8 @@ def test_news_of_entries_and_moves_takes_one_turn(chat: nb.Session, other: Child
 def test_nothing_is_read_again_while_nobody_writes(chat: nb.Session, other: Child) -> None:
     store = chat.image.store
     assert isinstance(store, DuckDBStore)
+    while fingerprint(store.name) is None:  # of a file written just now nothing is known
+        time.sleep(0.005)
     chat.entries()
     attached = store._core.lease.generation
 
