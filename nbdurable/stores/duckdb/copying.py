@@ -16,7 +16,7 @@ import duckdb
 
 from nbdurable.errors import StoreError, shown
 from nbdurable.stores.duckdb import faults, place, schema
-from nbdurable.stores.duckdb.schema import ALIAS, ROW_GROUP_SIZE, STORAGE_VERSION, TABLES
+from nbdurable.stores.duckdb.schema import ALIAS, NEW_FILE, ROW_GROUP_SIZE, TABLES
 
 Params = Sequence[object]
 
@@ -79,7 +79,7 @@ def copied(
         By table what to write, as a query and its parameters.
     """
     quoted, copy = fresh.replace("'", "''"), f"nbd_copy_{secrets.token_hex(4)}"
-    options = f"type duckdb, row_group_size {ROW_GROUP_SIZE}, storage_version '{STORAGE_VERSION}'"
+    options = f"type duckdb, row_group_size {ROW_GROUP_SIZE}, {NEW_FILE}"
     cursor.execute(f"attach '{quoted}' as {copy} ({options})")
     try:
         cursor.execute("begin")

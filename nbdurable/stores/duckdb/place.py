@@ -16,7 +16,7 @@ import duckdb
 
 from nbdurable.errors import StoreError, shown
 from nbdurable.stores.duckdb import faults, schema
-from nbdurable.stores.duckdb.schema import ALIAS, ROW_GROUP_SIZE, STORAGE_VERSION
+from nbdurable.stores.duckdb.schema import ALIAS, NEW_FILE, ROW_GROUP_SIZE
 
 Fingerprint = tuple[tuple[int, ...], ...]
 
@@ -151,7 +151,7 @@ def create_store(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     ) as folder:
         fresh = os.path.join(folder, "new.duckdb")
         try:
-            attach_file(connection, fresh, f", storage_version '{STORAGE_VERSION}'")
+            attach_file(connection, fresh, f", {NEW_FILE}")
             schema.create(connection, created_by())
             connection.execute(f"detach {ALIAS}")
         except duckdb.Error as exc:

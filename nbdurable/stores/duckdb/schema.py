@@ -36,6 +36,10 @@ STORAGE_VERSION = "v1.5.0"  # read and written by DuckDB 1.5 too
 # which DuckDB's own size (122,880) makes hundreds of megabytes; and as many rows at once go
 # straight to the file, not through the log. It may be another at each attach.
 ROW_GROUP_SIZE = 2048
+# Each column of a table begins in blocks of its own: with DuckDB's size of 256 KiB a short file is
+# mostly empty, with 64 and less a long one is slower to open and to append to.
+BLOCK_BYTES = 131_072
+NEW_FILE = f"storage_version '{STORAGE_VERSION}', block_size {BLOCK_BYTES}"  # options of an attach
 
 # Ids that the store checks are UUID; references that nothing checks are text.
 TABLES: dict[str, str] = {
