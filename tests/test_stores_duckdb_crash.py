@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import pytest
 from nbdurable.errors import StoreLocked
 from nbdurable.stored import NOTHING, SessionRecord
 from nbdurable.stores.conformance import chain, stored
-from nbdurable.stores.duckdb import DuckDBStore
+from nbdurable.stores.duckdb import DuckDBStore, place
 from nbdurable.stores.duckdb.batch import Batch
 from nbdurable.stores.duckdb.plans import Plans
 
@@ -119,6 +119,47 @@ def test_a_cut_log_loses_whole_appends_from_its_end_only(tmp_path: Path) -> None
     # At most the kill's unfinished pair and the one cut.
     assert set(acknowledged[:-2]) <= set(ids)
     assert len(ids) % 2 == 0
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files whose folder was synced."""
+    paths: list[str] = []
+    sync = place.sync_folder
+    monkeypatch.setattr(place, "sync_folder", lambda path: (paths.append(path), sync(path)))
+    return paths
+
+
+# B24
+def test_the_name_of_each_log_is_made_durable_once(tmp_path: Path, synced: list[str]) -> None:
+    with closing(DuckDBStore(tmp_path / "chats.duckdb", exclusive=True)) as store:
+        store.create_session(SessionRecord(id="s", created_at=1))
+        synced.clear()
+        store.append("s", chain(1))
+        store.append("s", chain(1))
+        with store._core.lease.held() as cursor:
+            cursor.execute("checkpoint nbd_file")
+        store._core.lease.sync_name()
+        first_log = list(synced)
+
+        for _ in range(3):
+            store.append("s", chain(1))
+
+        assert first_log == []  # the session's row was what made it
+        assert synced == [store.name]
+
+
+# B24
+def test_the_name_of_a_log_that_others_made_is_not_trusted(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    path = tmp_path / "chats.duckdb"
+    killed_after(path, 1)
+
+    with closing(DuckDBStore(path)) as store:
+        store.append("s", chain(1))
+
+    assert synced.count(str(path)) == 1
 
 
 # B68 case 28

@@ -78,7 +78,7 @@ class Lease:
         self._attached_at = self._used_at = 0.0
         self._upkeep = Upkeep()
         self._lingering: threading.Thread | None = None
-        self._wal_seen, self._file = (0, 0), (0, 0)
+        self._log, self._file = place.LogName(path), (0, 0)
         self._base = instances.take()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
 
@@ -213,7 +213,7 @@ class Lease:
             The file at the path is not the one that is attached.
         """
         self._check_file()
-        seen = self._wal_seen[0]
+        seen = self._log.inode
         if seen and seen != place.identity(self.path + ".wal")[1]:
             _log.warning("%r was removed while the store was open; made up for", self.path + ".wal")
             self._base.execute(f"checkpoint {ALIAS}")
@@ -231,7 +231,8 @@ class Lease:
             self._change.wait_for(lambda: self._holds == 0)
             self._check_file()
             place.replace_file(fresh, self.path)
-            self._file, self._wal_seen = place.identity(self.path), (0, 0)
+            self._file = place.identity(self.path)
+            self._log.forget()
             self._detach()
         place.sync_replaced(self.path)
 
@@ -245,7 +246,7 @@ class Lease:
 
     def sync_name(self) -> None:
         """Make the name of a new write-ahead log durable."""
-        self._wal_seen = place.sync_log_name(self.path, self._wal_seen)
+        self._log.sync()
 
     # -- under the condition -------------------------------------------------------------------
 
@@ -271,7 +272,7 @@ class Lease:
         self._is_attached = True
         self._attached_at = time.monotonic()
         self._file = place.identity(self.path)
-        self._wal_seen = place.log_of(self.path)
+        self._log.attached()
         self.generation += 1
         self.witness.attached()
 
@@ -358,7 +359,7 @@ class Lease:
 
     def _settle(self) -> None:
         """Make the one file the whole store, whoever copies it."""
-        if self.read_only or not (self.wal_bytes() or self._wal_seen[1]):
+        if self.read_only or not (self.wal_bytes() or self._log.size):
             return
         if not self._is_attached:
             try:
@@ -368,7 +369,7 @@ class Lease:
                 return
         if self.is_misplaced():
             _log.warning("store %r was removed or replaced while it was open", self.path)
-            if place.identity(self.path + ".wal")[1] not in (0, self._wal_seen[0]):
+            if place.identity(self.path + ".wal")[1] not in (0, self._log.inode):
                 return  # a checkpoint would take away the log of the file there now
         self._checkpoint()
 

@@ -42,15 +42,36 @@ def log_of(path: str) -> tuple[int, int]:
     return (status.st_ino, status.st_size)
 
 
-def sync_log_name(path: str, seen: tuple[int, int]) -> tuple[int, int]:
-    """Make the name of a log durable that is new or longer than the one seen; return its `log_of`.
+class LogName:
+    """The write-ahead log of an attached file as last seen: its inode and size, zeros for none.
 
-    DuckDB itself never syncs the folder.
+    DuckDB itself never syncs the folder, so that a power cut could take away the name of a log and
+    with it what was acknowledged.
     """
-    now = log_of(path)
-    if now != (0, 0) and (now[0] != seen[0] or now[1] > seen[1]):
-        sync_folder(path)
-    return now
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._durable_inode = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Count the log as gone."""
+        self.inode, self.size = 0, 0
+
+    def attached(self) -> None:
+        """Look at a log that others may have made, whose name nobody vouches for."""
+        self.inode, self.size = log_of(self._path)
+        self._durable_inode = 0
+
+    def sync(self) -> None:
+        """Make the name durable where it is new here.
+
+        To be called after each commit and checkpoint: a new log may have the inode of the last.
+        """
+        self.inode, self.size = log_of(self._path)
+        if self.inode and self.inode != self._durable_inode:
+            sync_folder(self._path)
+        self._durable_inode = self.inode
 
 
 def state_of(path: str) -> Fingerprint:
