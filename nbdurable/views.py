@@ -230,6 +230,9 @@ class Projection:
     def _add(self, at: int, entry: MessageEntry) -> None:
         """Send a message of the user's or the assistant's, then the results of its calls."""
         message, slots = entry.message, self._pairing.slots.get(at, {})
+        if _is_plain(message.blocks):  # nearly all there are
+            self._send(message, entry.id)
+            return
         blocks = [block for i, block in enumerate(message.blocks) if self._keeps(entry, i, slots)]
         if all(block.type == "thinking" for block in blocks):
             if blocks or not message.blocks:
@@ -312,3 +315,10 @@ def _is_sent_in_result(part: Block) -> bool:
     if part.type == "text":
         return bool(part.text.strip())
     return part.type in ("image", "file")
+
+
+def _is_plain(blocks: Sequence[Block]) -> bool:
+    """Whether the blocks are one text that says something."""
+    if len(blocks) != 1 or blocks[0].type != "text":
+        return False
+    return blocks[0].text != "" and not blocks[0].text.isspace()
