@@ -10,9 +10,9 @@ import duckdb
 from nbdurable.stored import SessionRecord, StoredEntry
 from nbdurable.stores.conformance import chain
 from nbdurable.stores.duckdb import DuckDBStore
+from nbdurable.stores.duckdb.schema import BLOCK_BYTES
 
-BLOCKS = 12_288  # where the blocks begin, each of 262,144 bytes; the first holds the metadata
-BLOCK_SIZE = 262_144
+BLOCKS = 12_288  # where the blocks begin; the first holds the metadata
 
 
 def killed_store(path: Path, pairs: int = 10, checkpointed: int = 0) -> list[StoredEntry]:
@@ -46,14 +46,14 @@ def flip(path: Path, at: int, mask: int = 0x10) -> None:
     path.write_bytes(data)
 
 
-def tear(path: Path) -> None:
+def tear(path: Path, block_bytes: int = BLOCK_BYTES) -> None:
     """Change a free slot of the metadata block, as a checkpoint that was cut does."""
-    flip(path, BLOCKS + BLOCK_SIZE - 100)
+    flip(path, BLOCKS + block_bytes - 100)
 
 
 def rot(path: Path) -> None:
     """Change a block of data, which no crash does."""
-    flip(path, BLOCKS + BLOCK_SIZE + 4_000)
+    flip(path, BLOCKS + BLOCK_BYTES + 4_000)
 
 
 def by_hand(path: Path, *statements: str) -> None:

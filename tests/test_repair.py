@@ -29,9 +29,10 @@ from nbdurable.errors import StoreError, StoreLocked
 from nbdurable.models.scripted import ScriptedModel
 from nbdurable.stored import SessionRecord, StoredEntry
 from nbdurable.stores.conformance import chain, stored
-from nbdurable.stores.duckdb import DuckDBStore
+from nbdurable.stores.duckdb import DuckDBStore, place
 from nbdurable.stores.duckdb.checking import check
 from nbdurable.stores.duckdb.repair import LogCut, RepairNotice
+from nbdurable.stores.duckdb.schema import BLOCK_BYTES, NEW_FILE
 
 # Locks a file as DuckDB does and keeps it until its input ends.
 LOCKER = """
@@ -87,6 +88,21 @@ def test_a_torn_checkpoint_is_repaired_without_loss(path: Path) -> None:
         told[0],
     )
     assert files_in(aside(path)) == damaged
+
+
+# B66
+def test_a_file_of_the_size_of_blocks_that_was_before_is_repaired(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    larger = 2 * BLOCK_BYTES
+    monkeypatch.setattr(place, "NEW_FILE", NEW_FILE.replace(str(BLOCK_BYTES), str(larger)))
+    expected = killed_store(path, checkpointed=5)
+    tear(path, larger)
+
+    entries, told = opened(path)
+
+    assert entries == expected
+    assert len(told) == 1
 
 
 # B66
@@ -284,7 +300,7 @@ def _short(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [
-        (_rotten, r"is damaged \(Corrupt database file.*block at location 274432\); copy it"),
+        (_rotten, r"is damaged \(Corrupt database file.*block at location 143360\); copy it"),
         (_changed_by_hand, r"cannot be repaired \(entry '.*' does not match its digest\); go back"),
         (_hole, r"cannot be repaired \(session 's' has ordinals with holes, repeats or out of"),
         (_lost_move, r"\(numbers of entries and moves run from 1 to 7 with 6 different ones in 6"),
@@ -316,8 +332,8 @@ def test_a_torn_block_of_data_is_not_given_a_new_checksum(path: Path) -> None:
     """Both blocks are bad: the first hides the second until it is repaired on the copy."""
     killed_store(path, checkpointed=2_000)
     tear(path)
-    for block in range(1, 1 + (path.stat().st_size - BLOCKS) // 262_144 - 1):
-        flip(path, BLOCKS + block * 262_144 + 4_000)
+    for block in range(1, 1 + (path.stat().st_size - BLOCKS) // BLOCK_BYTES - 1):
+        flip(path, BLOCKS + block * BLOCK_BYTES + 4_000)
     before = files_in(path.parent)
 
     with pytest.raises(StoreError, match=r"the block of data at byte \d+ does not match"):
