@@ -192,7 +192,7 @@ class Plans:
             self.save_context(batch, context)
         for run in beside.runs:
             batch.stage("runs", run, counter=self._state.advance("runs"))
-            self._state.learn("runs", run.id, run.session_id)
+            self._state.start_run(run.id, run.session_id)
         batch.stage_entries(entries)
         for move in moves:
             batch.stage("moves", move)
@@ -206,19 +206,13 @@ class Plans:
                 session.position = row.id
         session.last_n += len(entries)
         self._state.advance("seq", len(entries) + len(moves))
-        fresh = {run.id for run in beside.runs}  # of which none has an end, so that none is sought
         for end in beside.ends:
-            if end.run_id in fresh or not self._has_end(end.run_id):
-                fresh.discard(end.run_id)
+            if self._state.end_run(end.run_id):
                 batch.stage("run_ends", end)
-                self._state.learn("run_ends", end.run_id)
         for annotation in beside.annotations:
             self._keep_annotation(batch, annotation)
         for experiment in beside.experiments:
             self._keep_experiment(batch, experiment)
-
-    def _has_end(self, run_id: str) -> bool:
-        return self._state.value_of("run_ends", "run_id", run_id) is not None
 
     def _keep_annotation(self, batch: Batch, annotation: Annotation) -> Annotation:
         counted = replace(annotation, counter=self._state.advance("annotations"))

@@ -63,6 +63,7 @@ _DEPTH = f"select depth from {ALIAS}.nbd.entries where id = ?::uuid and session_
 _RUNS = f"""
     select id, session_id from {ALIAS}.nbd.runs where id in (select unnest(?::varchar[]))
 """
+_NEWEST_RUN = f"select coalesce(max(id), '') from {ALIAS}.nbd.runs"
 _KNOWN = f"select {{value}} from {ALIAS}.nbd.{{table}} where {{column}} = ? limit 1"
 
 
@@ -93,6 +94,12 @@ class State:
         self._newest_id: str | None = None
         self._no_sessions: frozenset[str] = frozenset()  # ids that `expect` did not find
         self._no_entries: frozenset[str] = frozenset()
+        self._forget_runs()
+
+    def _forget_runs(self) -> None:
+        """Forget what others may have changed of runs."""
+        self._newest_run_id: str | None = None  # when it was last looked up
+        self._open_runs: set[str] = set()  # started since; nobody else can have ended them
 
     @property
     def is_large(self) -> bool:
@@ -111,6 +118,7 @@ class State:
         """Learn what others wrote, which is newer than all that is known here."""
         seq = self._counters.get("seq")
         self._no_sessions = self._no_entries = frozenset()
+        self._forget_runs()
         if seq is None:
             self._tail.learn([])  # what it held may lack what others wrote meanwhile
             self.reset()
@@ -162,12 +170,29 @@ class State:
         return self._known[table, key]
 
     def run_homes(self, ids: Collection[str]) -> dict[str, str]:
-        """Return the session of each of `ids` that is a run of the store."""
+        """Return the session of each of `ids` that is a run of the store; as for `homes_of`."""
         homes = {id: str(self._known["runs", id]) for id in ids if ("runs", id) in self._known}
         others = [id for id in ids if id not in homes]
-        if others:
-            homes.update((str(id), str(home)) for id, home in self._lookup(_RUNS, (others,)))
+        if others and self._newest_run_id is None:
+            self._newest_run_id = str(self._lookup(_NEWEST_RUN, ())[0][0])
+        old = [id for id in others if id <= (self._newest_run_id or "")]
+        if old:
+            homes.update((str(id), str(home)) for id, home in self._lookup(_RUNS, (old,)))
         return homes
+
+    def start_run(self, run_id: str, session_id: str) -> None:
+        """Count a run as started."""
+        self.learn("runs", run_id, session_id)
+        self._open_runs.add(run_id)
+
+    def end_run(self, run_id: str) -> bool:
+        """Count a run as ended; return whether it had no end so far."""
+        if run_id in self._open_runs:
+            self._open_runs.remove(run_id)
+        elif self.value_of("run_ends", "run_id", run_id) is not None:
+            return False
+        self.learn("run_ends", run_id)
+        return True
 
     def learn(self, table: str, key: str, value: object = 1) -> None:
         """Count a row with a key as stored."""
