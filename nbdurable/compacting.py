@@ -16,7 +16,7 @@ from nbdurable.loaded import Leaf, Loaded
 from nbdurable.loop import Loop, Stopped
 from nbdurable.modelcall import ModelCall
 from nbdurable.stored import Outcome
-from nbdurable.threads import in_thread
+from nbdurable.threads import in_thread, in_worker
 from nbdurable.views import visible_entries
 
 SUMMARY_SYSTEM = "You summarise conversations. You never answer them and never call tools."
@@ -39,9 +39,9 @@ class CompactionLoop(Loop):
 
     async def _store_input(self) -> None:
         job = self.job
-        await in_thread(partial(job.image.save_context, job.context))
+        await in_worker(partial(job.image.save_context, job.context))
         record = replace(job.record, start_leaf_id=job.leaf.id)
-        await in_thread(partial(job.image.store.start_run, record))
+        await in_worker(partial(job.image.store.start_run, record))
         self.emit("agent_start")
 
     async def _steps(self) -> Outcome:
@@ -115,7 +115,7 @@ def compact_before(keep_turns: int, above_tokens: int) -> Callable[[Loop], Await
 
     async def prepare(loop: Loop) -> None:
         job = loop.job
-        path = await in_thread(partial(job.image.path, job.leaf.id))
+        path = await in_worker(partial(job.image.path, job.leaf.id))
         messages = job.settings.view([*path, *job.input], job.image.views).messages
         if job.model.count_tokens(job.settings.request(messages)) <= above_tokens:
             return

@@ -29,7 +29,7 @@ from nbdurable.run import Run
 from nbdurable.secrets import secrets_of, without_secrets
 from nbdurable.settings import Settings
 from nbdurable.stored import Context, Outcome, RunEnd, RunRecord
-from nbdurable.threads import RunCancelled, in_thread, unless_set
+from nbdurable.threads import RunCancelled, in_worker, unless_set
 from nbdurable.tools import Tool
 from nbdurable.toolstep import ToolStep, own_calls
 from nbdurable.wire import clean, dumps
@@ -153,7 +153,7 @@ class Loop:
         job = self.job
         if job.prepare is not None:
             await job.prepare(self)
-        entries = await in_thread(self._append_input)
+        entries = await in_worker(self._append_input)
         job.run._input_ids = tuple(entry.id for entry in entries)
         self.emit("agent_start", entries=tuple(entries))
 
@@ -207,7 +207,7 @@ class Loop:
         more = await self._hooked(job.hooks.before_stop(entry.message))
         if not more:
             return False
-        entries = await in_thread(
+        entries = await in_worker(
             partial(job.image.append, more, job.leaf, run_id=job.record.id, moves=job.record.moves)
         )
         for made in entries:
@@ -299,7 +299,7 @@ class Loop:
             made = self.end(outcome or "done", leaf_id, failure)
             return made
 
-        stored = await in_thread(
+        stored = await in_worker(
             partial(
                 job.image.append,
                 (draft,),
@@ -336,7 +336,7 @@ class Loop:
         if self.ended_as or (self.step == 0 and not job.run.events):
             return
         try:
-            await in_thread(
+            await in_worker(
                 partial(job.image.store.end_run, self.end(outcome, job.leaf.id, failure))
             )
         except BaseException:  # a store of another's may raise anything; the run ends all the same

@@ -32,7 +32,7 @@ from nbdurable.models.base import (
 from nbdurable.models.sound import sound
 from nbdurable.secrets import TEXT_LIMIT, scrub, secrets_of, without_secrets
 from nbdurable.stored import Outcome, SpoolDraft
-from nbdurable.threads import in_thread, is_being_cancelled
+from nbdurable.threads import in_worker, is_being_cancelled
 
 if TYPE_CHECKING:
     from nbdurable.loop import Loop
@@ -159,7 +159,7 @@ class ModelCall:
             )
             end = self.loop.end("aborted", self.entry_id, lost)
             try:
-                await in_thread(partial(job.image.store.spool, SpoolDraft(entry=entry, end=end)))
+                await in_worker(partial(job.image.store.spool, SpoolDraft(entry=entry, end=end)))
             except Exception:  # a store of another's may raise anything; the answer goes on
                 log.warning("an answer in flight could not be spooled", exc_info=True)
 

@@ -1,20 +1,28 @@
-"""Blocking code beside an event loop: each call in a daemon thread of its own.
+"""Blocking code beside an event loop: the user's in threads of its own, ours in ones that stay.
 
-The one idea: code of the user may hang for ever, so it gets no place in a pool that others wait
-for and that the interpreter joins at its exit.
+The one idea: code may hang for ever, so it gets no place in a pool that others wait for and that
+the interpreter joins at its exit. To start a thread makes the loop wait until that one has its
+turn; what comes several times in a run goes to one that has nothing to do, if there is any.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
+import queue
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Work = Callable[[], Callable[[], None]]  # what it returns tells who waits for it
+
+_IDLE_S = 10.0  # after which a worker without work ends
+_idle: list[queue.SimpleQueue[Work]] = []  # one per worker that waits for work
 
 
 async def in_thread(fn: Callable[[], T], name: str = "nbdurable-call") -> T:
@@ -22,6 +30,18 @@ async def in_thread(fn: Callable[[], T], name: str = "nbdurable-call") -> T:
 
     Cancelling the waiting task leaves the thread behind; what it still gives is dropped.
     """
+    return await _outcome(fn, partial(_start, name=name))
+
+
+async def in_worker(fn: Callable[[], T]) -> T:
+    """Call `fn` as `in_thread` does, in a thread that is used again.
+
+    Not for code of the user, which may leave something behind in its thread.
+    """
+    return await _outcome(fn, _hand_over)
+
+
+async def _outcome(fn: Callable[[], T], begin: Callable[[Work], None]) -> T:
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[tuple[list[T], BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
@@ -30,25 +50,79 @@ async def in_thread(fn: Callable[[], T], name: str = "nbdurable-call") -> T:
         if not outcome.done():
             outcome.set_result((value, error))
 
-    def work() -> None:
+    def work() -> Callable[[], None]:
         value: list[T] = []
         error: BaseException | None = None
         try:
             value.append(context.run(fn))
         except BaseException as exc:  # an exit asked for here is the caller's to judge
             error = exc
-        call_soon(loop, settle, value, error)
+        return partial(call_soon, loop, settle, value, error)
 
-    try:
-        threading.Thread(target=work, name=name, daemon=True).start()
-    except RuntimeError as exc:
-        if "shutdown" not in str(exc):
-            raise
-        work()  # Python 3.12 starts no thread at its exit, when the last answers are stored
+    begin(work)
     value, error = await outcome
     if error is not None:
         raise error
     return value[0]
+
+
+def _start(work: Work, name: str) -> None:
+    def run() -> None:
+        work()()
+
+    if not _is_started(threading.Thread(target=run, name=name, daemon=True)):
+        run()
+
+
+def _hand_over(work: Work) -> None:
+    try:
+        inbox = _idle.pop()
+    except IndexError:
+        inbox = queue.SimpleQueue()
+        worker = threading.Thread(
+            target=_serve, args=(inbox,), name="nbdurable-worker", daemon=True
+        )
+        if not _is_started(worker):
+            work()()
+            return
+    inbox.put(work)
+
+
+def _is_started(thread: threading.Thread) -> bool:
+    """Start a thread; return False at the exit of Python 3.12, when the last answers are stored."""
+    try:
+        thread.start()
+    except RuntimeError as exc:
+        if "shutdown" not in str(exc):
+            raise
+        return False
+    return True
+
+
+def _serve(inbox: queue.SimpleQueue[Work]) -> None:
+    while True:
+        try:
+            work = inbox.get(timeout=_IDLE_S)
+        except queue.Empty:
+            if _is_removed(inbox):
+                return
+            continue  # work for it is on its way
+        tell = work()
+        _idle.append(inbox)  # so that who is told finds it
+        tell()
+        del work, tell  # what they hold is not kept until there is more
+
+
+def _is_removed(inbox: queue.SimpleQueue[Work]) -> bool:
+    try:
+        _idle.remove(inbox)
+    except ValueError:
+        return False
+    return True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)  # the workers are not there
 
 
 def call_soon(loop: asyncio.AbstractEventLoop, fn: Callable[..., None], *args: object) -> None:

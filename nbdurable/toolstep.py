@@ -20,7 +20,7 @@ from nbdurable.modelcall import cancelled_error
 from nbdurable.questions import Question
 from nbdurable.secrets import scrub, secrets_of
 from nbdurable.stored import Annotation, Outcome
-from nbdurable.threads import RunCancelled, in_thread, unless_set
+from nbdurable.threads import RunCancelled, in_worker, unless_set
 from nbdurable.tools import Tool, call_tool, error_result
 from nbdurable.wire import dumps
 
@@ -118,7 +118,7 @@ class ToolStep:
             return None
         if tool.effects and self.job.refuse_repeats:
             asked = next(made for made in self.calls if made.id == call.id)  # as it is stored
-            earlier = await in_thread(partial(has_result, self.job.image, asked))
+            earlier = await in_worker(partial(has_result, self.job.image, asked))
             if earlier is not None:
                 return (
                     f"not executed: {call.name} with these arguments already has a result in this "
@@ -179,7 +179,7 @@ class ToolStep:
             allow = await unless_set(self.job.cancelled, _settled(answer))
         finally:
             question.claim()
-        await in_thread(partial(self._keep_answer, call, allow))
+        await in_worker(partial(self._keep_answer, call, allow))
         return allow
 
     def _keep_answer(self, call: ToolCallBlock, allow: bool) -> None:

@@ -27,7 +27,7 @@ from nbdurable.planning import Ask, plan
 from nbdurable.replay.record import FINISHED
 from nbdurable.settings import Settings
 from nbdurable.starting import STOP_WAIT_S, made_live
-from nbdurable.threads import RunCancelled, call_soon, in_thread, unless_set
+from nbdurable.threads import RunCancelled, call_soon, in_worker, unless_set
 
 if TYPE_CHECKING:
     from nbdurable.asking import Asking
@@ -307,7 +307,7 @@ class Drive:
 
     async def _planned(self, task: Task, ask: Ask, place: Place) -> CellLoop:
         image, settings = self.handle.image, task.settings
-        job = await in_thread(partial(plan, image, settings, ask, Leaf(ask.leaf_id)))
+        job = await in_worker(partial(plan, image, settings, ask, Leaf(ask.leaf_id)))
         return CellLoop(job, place)
 
     async def _follow(self, task: Task, loop: CellLoop) -> None:
