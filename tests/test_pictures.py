@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 import nbdurable as nb
 from nbdurable.blocks import Usage
@@ -54,6 +58,41 @@ def test_a_name_is_drawn_as_it_is(store: Store) -> None:
 
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert labels == [r"\$0\$ <b>"]
+
+
+GROUNDS = ("#ffffff", "#212121", "#111111")  # of a light page, and of dark ones
+
+
+def contrast(colour: Any, ground: str) -> float:
+    def light(shade: Any) -> float:
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(shade)]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    darker, lighter = sorted((light(colour), light(ground)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+# B29
+@pytest.mark.parametrize("kind", ["spending", "experiment"])
+def test_a_picture_is_legible_on_a_light_and_on_a_dark_page(store: Store, kind: str) -> None:
+    if kind == "spending":
+        figure = spent(store, 0.25, 0.5).plot_spend("session")
+    else:
+        with nb.open("s", store=store, model=priced(0.25)) as chat:
+            figure = chat.sample(3, "q", show=None).plot()
+    figure.canvas.draw()
+
+    texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    marks = [line for panel in figure.axes for line in panel.lines]
+    marks += [bar for panel in figure.axes for bar in panel.patches]
+
+    for ground in GROUNDS:
+        assert min(contrast(text.get_color(), ground) for text in texts) >= 4
+        for mark in marks:
+            shade = mark.get_color() if isinstance(mark, Line2D) else mark.get_facecolor()[:3]
+            assert contrast(shade, ground) >= 3
+    assert figure.get_facecolor()[3] == 0
+    assert all(panel.get_facecolor()[3] == 0 for panel in figure.axes)
 
 
 def test_without_matplotlib_it_says_what_to_install(

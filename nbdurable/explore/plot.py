@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nbdurable.explore.plan import SAMPLE
 from nbdurable.explore.rows import Row
-from nbdurable.pictures import new_figure, plain
+from nbdurable.pictures import draw_boxes, new_figure, new_panel, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,11 +31,10 @@ def figure(rows: Sequence[Row], axes: Sequence[str], scores: Sequence[str]) -> F
     most = max((len(groups) for groups in panels.values()), default=1)
     made = new_figure(max(1, len(panels)) * 4.0, 1.2 + 0.35 * most)
     for at, (name, groups) in enumerate(panels.items(), 1):
-        panel = made.add_subplot(1, len(panels), at)
-        panel.boxplot(list(groups.values()), orientation="horizontal")
+        panel = new_panel(made, 1, len(panels), at)
+        draw_boxes(panel, list(groups.values()))
         labels = [plain(label) for label in groups]
         panel.set_yticks(range(1, len(groups) + 1), labels if at == 1 else [""] * len(groups))
-        panel.invert_yaxis()
         panel.set_title(plain(names[name]))
     return made
 
