@@ -18,6 +18,7 @@ from nbdurable.notebook.tree.following import FORMAT_EVERY_S, Following
 
 LINES = (
     "words here|# Title|- item|  more of it|1. one|2|> said|```py|```|a | b|--- | ---|x | y|---|"
+    "> ```|> - said|> # Title|  - inner|- ```|\t- tab|\tx|\t```|- - -|* other|>|"
     "**bold** `code`|| |- [link](https://example.org)"
 ).split("|")
 texts = st.lists(st.sampled_from([*LINES, "a | b", "--- | ---", "x | y"]), max_size=14).map(
@@ -30,7 +31,9 @@ def grown(pieces: list[str]) -> tuple[Nodes, Nodes]:
     text, shown = GrowingText(), []
     for piece in pieces:
         text.add(piece)
-        start, nodes = text.read()
+        start, kept, nodes = text.read()
+        if kept:
+            nodes = [[*nodes[0][:2], [*shown[start][2][:kept], *nodes[0][2]]], *nodes[1:]]
         shown[start:] = nodes
     return text.nodes, shown
 
@@ -74,6 +77,27 @@ def test_only_the_block_that_is_open_is_read_again(monkeypatch: Any) -> None:
     assert sum(seen) < 30_000
 
 
+# B29
+@pytest.mark.parametrize("line", ["- item {}\n", "> A line {}.\n>\n", "{}. *one*\n\n"])
+def test_what_is_finished_of_a_list_or_a_quote_is_neither_read_nor_told_again(
+    monkeypatch: Any, line: str
+) -> None:
+    seen: list[int] = []
+    read = growing.blocks_of
+    monkeypatch.setattr(growing, "blocks_of", lambda text: (seen.append(len(text)), read(text))[1])
+    pieces = [line.format(at) for at in range(300)]
+    text, told = GrowingText(), 0
+
+    for piece in pieces:
+        text.add(piece)
+        told += len(str(text.read().nodes))
+
+    assert text.nodes == markdown_nodes("".join(pieces))
+    assert len(text.nodes) == 1
+    assert sum(seen) < 20_000
+    assert told < 100_000
+
+
 class Told:
     """A run whose events a test says, on a clock that the test moves."""
 
@@ -87,7 +111,7 @@ class Told:
         """Return what the page is told of events, and of what is due then."""
         ops = list(self.following.take(events, lambda _: 7))
         if self.following.is_due():
-            ops.append(self.following.formatted(*self.following.format()))
+            ops.append(self.following.formatted(self.following.format()))
         return ops
 
 
@@ -131,7 +155,7 @@ def test_a_text_that_is_slow_to_read_is_not_read_most_of_the_time(
 ) -> None:
     told, read = Told(), GrowingText.read
 
-    def slowly(text: GrowingText) -> tuple[int, Nodes]:
+    def slowly(text: GrowingText) -> growing.Grown:
         told.now += 2.0
         return read(text)
 

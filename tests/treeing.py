@@ -190,7 +190,11 @@ def _live(state: Body, kind: str, fields: Body) -> None:
         rows[run]["text"] += fields["text"]
         rows[run]["tail"] += fields["text"]
     elif kind == "md":
-        rows[run]["blocks"][fields["from"] :] = fields["nodes"]
+        blocks, nodes = rows[run]["blocks"], fields["nodes"]
+        if keep := fields.get("keep"):  # the children that a block has already
+            first = [*blocks[fields["from"]][2][:keep], *nodes[0][2]]
+            nodes = [[*nodes[0][:2], first], *nodes[1:]]
+        blocks[fields["from"] :] = nodes
         rows[run]["tail"] = fields["tail"]
     elif run in rows:
         rows[run].update(fields)

@@ -4,7 +4,7 @@ import { page } from "./page.mjs";
 import { traps } from "./view.mjs";
 
 const { document } = page();
-const { isLink, nodesToDom, plainText } = await import("../../nbdurable/notebook/js/nodes.js");
+const { GrowingNodes, isLink, nodesToDom, plainText } = await import("../../nbdurable/notebook/js/nodes.js");
 const { blockToDom, callArguments, longText, TEXT_CHARS } = await import("../../nbdurable/notebook/js/pane/blocks.js");
 
 function shown(node) {
@@ -121,4 +121,18 @@ test("a very long text is cut with a count, and shown whole when asked for", () 
 test("a cut never falls into a character of two units", () => {
   const host = shown(longText("x".repeat(TEXT_CHARS - 1) + "🎈".repeat(9)));
   assert.equal(host.firstChild.firstChild.data, "x".repeat(TEXT_CHARS - 1));
+});
+
+test("what is finished of a list that grows stays untouched in the page", () => {
+  const grown = new GrowingNodes(document.createElement("div")), one = ["li", {}, ["one"]];
+  grown.show([["ul", {}, [one, ["li", {}, ["tw"]]]]]);
+  const [list] = grown.root.children, [first] = list.children;
+
+  grown.show([["ul", {}, [one, ["li", {}, ["two"]], ["li", {}, ["three"]]]], ["p", {}, ["after"]]]);
+  const texts = [...list.children].map((item) => item.textContent);
+  grown.show([["ol", {}, [one]]]);
+
+  assert.deepEqual(texts, ["one", "two", "three"]);
+  assert.equal(list.firstChild, first);
+  assert.equal(grown.root.innerHTML, "<ol><li>one</li></ol>");
 });

@@ -149,3 +149,19 @@ test("formatted text takes the place of characters, from one block on", () => {
   store.apply([{ op: "live", run: "r", text: "" }]);
   assert.deepEqual([store.live.get("r").blocks, store.live.get("r").tail], [[], ""]);
 });
+
+test("what is finished of a list that grows is kept, and what does not fit is asked for", () => {
+  const store = new Store();
+  store.load({ live: [{ run: "r", parent: 0 }] });
+  const li = (text) => ["li", {}, [text]], md = (keep, ...items) => ({ op: "md", run: "r", from: 0, keep, nodes: [["ul", {}, items], ["p", {}, ["after"]]] });
+
+  store.apply([md(0, li("a"), li("b"))]);
+  const first = store.live.get("r").blocks[0][2][0];
+  const changed = store.apply([md(1, li("b more"), li("c"))]);
+
+  const [list] = store.live.get("r").blocks;
+  assert.deepEqual(list, ["ul", {}, [li("a"), li("b more"), li("c")]]);
+  assert.equal(list[2][0], first);
+  assert.equal(changed.lost, false);
+  assert.equal(store.apply([md(9, li("d"))]).lost, true);
+});

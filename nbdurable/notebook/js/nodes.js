@@ -103,6 +103,7 @@ export class GrowingNodes {
   show(nodes) {
     let same = 0;
     while (same < nodes.length && nodes[same] === this.nodes[same]) same++;
+    if (growsInside(this.nodes[same], nodes[same])) growInside(/** @type {Element} */ (this.made[same][0]), partsOf(this.nodes[same]), partsOf(nodes[same++]));
     this.nodes = nodes;
     for (const block of this.made.splice(same)) block.forEach((node) => node.remove());
     for (const node of nodes.slice(same)) {
@@ -111,6 +112,26 @@ export class GrowingNodes {
       this.made.push(made);
     }
   }
+}
+
+const HOLDS_PARTS = new Set(["ul", "ol", "blockquote"]);
+
+/** Whether a block is an earlier one with other parts. @param {any} before @param {any} now */
+function growsInside(before, now) {
+  return Array.isArray(before) && Array.isArray(now) && before[0] === now[0] && HOLDS_PARTS.has(now[0]) && JSON.stringify(before[1]) === JSON.stringify(now[1]);
+}
+
+/** @param {MarkdownNode} node @returns {MarkdownNode[]} */
+function partsOf(node) {
+  return typeof node === "string" ? [] : node[2];
+}
+
+/** Change only the parts that are others than before. @param {Element} root @param {MarkdownNode[]} before @param {MarkdownNode[]} now */
+function growInside(root, before, now) {
+  let same = 0;
+  while (same < now.length && now[same] === before[same]) same++;
+  while (root.childNodes.length > same) root.lastChild?.remove();
+  root.append(nodesToDom(now.slice(same), 1));
 }
 
 const HOLDS_TEXT = new Set(["P", "UL", "OL", "LI", "BLOCKQUOTE", "PRE"]);

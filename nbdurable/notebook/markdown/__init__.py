@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
+from itertools import takewhile
 
 from nbdurable.notebook.markdown.inline import inline_html
 from nbdurable.reprs import visible
@@ -52,6 +53,31 @@ def to_html(text: str) -> str:
 def blocks_of(text: str) -> list[tuple[int, str]]:
     """Return the outermost blocks of `text`: the line at which each begins, and its HTML."""
     return list(_blocks(_lines(text), 0, tight=False))
+
+
+def parts_of(text: str) -> list[tuple[int, int]]:
+    """Return where the first block of `text` may be cut in two that read as the one does.
+
+    Each is a line, and how many of the block's parts stand before it: items of a list, blocks of a
+    quote. Other blocks have no parts.
+    """
+    lines = _lines(text)
+    at = next((at for at, line in enumerate(lines) if line.strip()), None)
+    if at is None or _fence(lines[at]) or _heading(lines[at]) or _is_rule(lines[at]):
+        return []
+    if lines[at].lstrip().startswith(">"):
+        inner = _quoted(lines, at)
+        return [(at + line, n) for n, (line, _) in enumerate(_blocks(inner, 1, tight=False))]
+    if (first := _ITEM.match(lines[at])) is None:
+        return []
+    items, _ = _items(lines, at, 0, first)
+    # an item that hangs further out than the first would be another level by itself
+    return [(item.line, n) for n, item in enumerate(items) if item.margin == len(first[1])]
+
+
+def reads_alike(text: str, line: int) -> bool:
+    """Tell whether the lines of `text` from one on read as they do behind those before them."""
+    return _lines(text)[line:] == _lines("\n".join(text.split("\n")[line:]))
 
 
 def _lines(text: str) -> list[str]:
@@ -160,15 +186,19 @@ def _is_rule(line: str) -> bool:
 
 
 def _quote(lines: list[str], at: int, depth: int) -> tuple[str, int]:
-    inner: list[str] = []
-    while at < len(lines) and lines[at].lstrip().startswith(">"):
-        inner.append(lines[at].lstrip()[1:].removeprefix(" "))
-        at += 1
-    return f"<blockquote>{_inside(inner, depth, tight=False)}</blockquote>", at
+    inner = _quoted(lines, at)
+    return f"<blockquote>{_inside(inner, depth, tight=False)}</blockquote>", at + len(inner)
+
+
+def _quoted(lines: list[str], at: int) -> list[str]:
+    marked = takewhile(lambda line: line.startswith(">"), map(str.lstrip, lines[at:]))
+    return [line[1:].removeprefix(" ") for line in marked]
 
 
 @dataclass(slots=True)
 class _Item:
+    line: int
+    margin: int
     number: str | None
     lines: list[str] = field(default_factory=list)
 
@@ -181,7 +211,18 @@ class _Item:
 
 
 def _list(lines: list[str], at: int, depth: int, first: re.Match[str]) -> tuple[str, int]:
-    margin, tag = len(first[1]), "ul" if first[2] is None else "ol"
+    items, end = _items(lines, at, depth, first)
+    tag = _tag(first)
+    return f"<{tag}>{''.join(item.html(depth) for item in items)}</{tag}>", end
+
+
+def _tag(item: re.Match[str]) -> str:
+    return "ul" if item[2] is None else "ol"
+
+
+def _items(lines: list[str], at: int, depth: int, first: re.Match[str]) -> tuple[list[_Item], int]:
+    """Return the items of the list that begins with one, and the line behind them."""
+    margin, tag = len(first[1]), _tag(first)
     items: list[_Item] = []
     inside = margin  # where the text of the current item begins
     while at < len(lines):
@@ -194,15 +235,15 @@ def _list(lines: list[str], at: int, depth: int, first: re.Match[str]) -> tuple[
             items[-1].lines.append("")
         elif items and indent > margin:
             items[-1].lines.append(line[min(indent, inside) :])
-        elif match and not _is_rule(line) and ("ul" if match[2] is None else "ol") == tag:
-            items.append(_Item(match[2], [line[match.end() :]]))
+        elif match and not _is_rule(line) and _tag(match) == tag:
+            items.append(_Item(at, indent, match[2], [line[match.end() :]]))
             inside = match.end()
         elif match or _starts_block(line, depth) or not items[-1].lines[-1].strip():
             break
         else:
             items[-1].lines.append(line)
         at += 1
-    return f"<{tag}>{''.join(item.html(depth) for item in items)}</{tag}>", at
+    return items, at
 
 
 def _goes_on(lines: list[str], blank: int, margin: int) -> bool:

@@ -172,7 +172,7 @@ class Feed:
             for one in filter(Following.is_due, self.following.values()):
                 fresh = one.format()  # under no guard: a long paragraph takes its time
                 with self._widget.guard:
-                    self._widget.put(one.formatted(*fresh))
+                    self._widget.put(one.formatted(fresh))
 
     def _read_store(self, is_closed: bool) -> Op:
         """Read what the image does not hold, if the store has changed; under no lock of ours."""

@@ -13,8 +13,7 @@ from typing import Any
 from nbdurable.errors import told
 from nbdurable.events import Event
 from nbdurable.loaded import Loaded
-from nbdurable.notebook.markdown.growing import GrowingText
-from nbdurable.notebook.markdown.nodes import Nodes
+from nbdurable.notebook.markdown.growing import GrowingText, Grown
 from nbdurable.questions import Question
 from nbdurable.reprs import duration, one_line
 from nbdurable.run import Run
@@ -103,7 +102,7 @@ class Following:
         is_long = self._growing.open_chars > FORMAT_MOST_CHARS and "\n" not in tail
         return bool(tail.strip()) and not is_long and self._now() >= self._format_at
 
-    def format(self) -> tuple[int, Nodes]:
+    def format(self) -> Grown:
         """Read what came, without changing the row; it is put there by `formatted`."""
         chars, began = self._growing.open_chars, self._now()
         made = self._growing.read()
@@ -113,13 +112,15 @@ class Following:
         self._format_at = ended + rest
         return made
 
-    def formatted(self, start: int, nodes: Nodes) -> Op:
-        """Put formatted text in the place of what stood there from the node `start` on."""
+    def formatted(self, grown: Grown) -> Op:
+        """Put formatted text in the place of what stood there."""
         blocks = self._growing.nodes
         # blanks at the end are no part of a block; the next word is not to stick to the last
         is_apart = self.row["text"][-1:].isspace() and bool(blocks) and blocks[-1][0] != "pre"
         self.row.update(blocks=blocks, tail=" " if is_apart else "")
-        told = {"from": start, "nodes": nodes, "tail": self.row["tail"]}
+        told: Op = {"from": grown.start, "nodes": grown.nodes, "tail": self.row["tail"]}
+        if grown.kept:
+            told["keep"] = grown.kept
         return {"op": "md", "run": self.run.run_id, **told}
 
     def _other(self, event: Event, n_of: Callable[[str | None], int]) -> Iterator[Op]:
@@ -148,7 +149,7 @@ class Following:
 
     def _ended(self, event: Event, n_of: Callable[[str | None], int]) -> Iterator[Op]:
         if self.row["tail"]:
-            yield self.formatted(*self.format())
+            yield self.formatted(self.format())
         self._growing, self._format_at = GrowingText(), 0.0
         self.row.update(blocks=[], tail="")  # as the page takes it from a text that begins anew
         fields: Op = {"parent": n_of(event.leaf_id), "text": "", "thinking": False, "note": ""}

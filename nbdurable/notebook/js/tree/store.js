@@ -294,12 +294,15 @@ const CHANGES = {
     row.tail += op.text;
     changed.runs.add(op.run);
   },
-  // what came so far, formatted: blocks from one on
+  // what came so far, formatted: blocks from one on, of which the first may keep some children
   md(store, op, changed) {
     const row = store.live.get(op.run);
     if (!row) return;
-    if (op.from > row.blocks.length) { changed.lost = true; return; }
-    row.blocks = [...row.blocks.slice(0, op.from), ...op.nodes];
+    const held = op.keep ? row.blocks[op.from]?.[2] : [];
+    if (op.from > row.blocks.length || !Array.isArray(held) || held.length < (op.keep ?? 0)) { changed.lost = true; return; }
+    const [[tag, attributes, children], ...others] = op.keep ? op.nodes : [["", {}, []]];
+    const nodes = op.keep ? [[tag, attributes, [...held.slice(0, op.keep), ...children]], ...others] : op.nodes;
+    row.blocks = [...row.blocks.slice(0, op.from), ...nodes];
     row.tail = op.tail ?? "";
     changed.runs.add(op.run);
   },
