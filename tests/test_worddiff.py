@@ -28,14 +28,22 @@ class TestDifferences:
         pieces = differences("Your parcel ships today.", "Your gift ships on Friday.")
 
         assert pieces == [
-            ("same", "Your"),
-            ("del", " parcel"),
-            ("add", " gift"),
-            ("same", " ships"),
-            ("del", " today"),
-            ("add", " on Friday"),
+            ("same", "Your "),
+            ("del", "parcel"),
+            ("add", "gift"),
+            ("same", " ships "),
+            ("del", "today"),
+            ("add", "on Friday"),
             ("same", "."),
         ]
+
+    def test_blanks_around_a_change_are_none(self) -> None:
+        pieces = differences("one\n two  three four", "one\n 2  three 4 ")
+
+        assert pieces == [
+            ("same", "one\n "), ("del", "two"), ("add", "2"), ("same", "  three "),
+            ("del", "four"), ("add", "4 "),
+        ]  # fmt: skip
 
     def test_a_sign_amid_changes_is_no_likeness(self) -> None:
         pieces = differences("one, two", "three, four")

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Literal
 
 Kind = Literal["same", "add", "del"]
@@ -180,19 +180,38 @@ def _joined(pieces: Sequence[Piece]) -> list[Piece]:
     for at, (kind, text) in enumerate(filled):
         is_amid = (gone or new) and at + 1 < len(filled)
         if kind == "same" and not (is_amid and not any(map(str.isalnum, text))):
-            out += _changed(gone, new)
+            for piece in (*_changed(gone, new), ("same", text)):
+                _put(out, *piece)
             gone = new = ""
-            if out and out[-1][0] == "same":
-                text = out.pop()[1] + text
-            out.append(("same", text))
         else:
             gone += text if kind != "add" else ""
             new += text if kind != "del" else ""
-    return [*out, *_changed(gone, new)]
+    for piece in _changed(gone, new):
+        _put(out, *piece)
+    return out
+
+
+def _put(out: list[Piece], kind: Kind, text: str) -> None:
+    if out and out[-1][0] == kind:
+        text = out.pop()[1] + text
+    if text:
+        out.append((kind, text))
 
 
 def _changed(gone: str, new: str) -> Iterator[Piece]:
-    if gone:
-        yield "del", gone
-    if new:
-        yield "add", new
+    """Yield what is gone and what is new; blanks that both begin or end with are no change."""
+    head = _blanks(gone, new)
+    yield "same", gone[:head]
+    gone, new = gone[head:], new[head:]
+    tail = _blanks(gone[::-1], new[::-1])
+    yield "del", gone[: len(gone) - tail]
+    yield "add", new[: len(new) - tail]
+    yield "same", gone[len(gone) - tail :]
+
+
+def _blanks(a: str, b: str) -> int:
+    """Return how many blanks two texts begin with alike."""
+    pairs = takewhile(
+        lambda pair: pair[0] == pair[1] and pair[0].isspace(), zip(a, b, strict=False)
+    )
+    return sum(1 for _ in pairs)
