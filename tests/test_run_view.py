@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from widget_page import Page
 
 from nbdurable.events import Event
 from nbdurable.notebook.run.live import STOP_AFTER_S, CellDisplay
-from nbdurable.notebook.run.view import RunView
+from nbdurable.notebook.run.view import MOST_KEPT, RunView
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -61,14 +62,46 @@ def test_a_run_that_takes_a_while_has_a_view_that_its_end_replaces_with_html(cel
     assert "An answer." in cell.bundles[-1]["text/html"]
 
 
-def test_the_view_is_closed_with_the_run(cell: Cell) -> None:
+def ended(cell: Cell) -> tuple[RunView, Page]:
+    """Return the view of a run that has ended since a page was told of it, and that page."""
     cell.time = STOP_AFTER_S
     cell.display.tick()
     view = cell.display._view
-
+    assert view is not None
+    page = Page(view)
+    page.state()
+    cell.say("All of it.")
     cell.display.close()
+    return view, page
 
-    assert view is not None and view.is_closed
+
+def test_the_view_is_closed_when_the_page_puts_html_in_its_place(cell: Cell) -> None:
+    view, page = ended(cell)
+    was_closed = view.is_closed
+
+    page._say({"type": "bye", "view": "v"})
+
+    assert (was_closed, view.is_closed) == (False, True)
+
+
+# B15
+def test_a_page_that_was_loaded_again_in_mid_run_shows_its_end(cell: Cell) -> None:
+    _, page = ended(cell)  # the page is gone without a word
+
+    page._say({"type": "resync", "view": "again"})
+
+    body = page.next("snapshot")["body"]
+    assert "All of it." in str(body["nodes"])
+    assert (body["foot"], body["over"]) == ("", True)
+
+
+# case 42
+def test_the_views_of_old_runs_are_closed_also_where_no_page_lets_go_of_them() -> None:
+    views = [ended(Cell())[0] for _ in range(MOST_KEPT + 1)]
+
+    assert [view.is_closed for view in views] == [True] + MOST_KEPT * [False]
+    for view in views:
+        view.close()
 
 
 def test_a_display_of_another_thread_has_no_view(cell: Cell) -> None:

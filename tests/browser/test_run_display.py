@@ -21,6 +21,23 @@ chat = nb.open("talk", store="talk.duckdb", model=model)
 """
 
 
+# B15
+def test_a_page_loaded_again_in_mid_run_shows_the_whole_answer_at_its_end(
+    notebook: Callable[[Sequence[str]], OpenNotebook],
+) -> None:
+    slow = "ScriptedModel(['begun', 4.0, ' ended'])"
+    book = notebook([OPEN, f"run = chat.run('Count.', model={slow})"])
+    book.run_and_wait(0)
+    book.run(1, until=".nbd-run button")
+
+    book.save()
+    book.page.reload()
+
+    output = book.cells.nth(1).locator(".jp-OutputArea").first
+    output.get_by_text("begun ended").wait_for()
+    assert output.get_by_role("button", name="Stop").count() == 0
+
+
 # B15 B22
 def test_a_run_is_stopped_by_its_button_and_what_came_is_kept(
     notebook: Callable[[Sequence[str]], OpenNotebook],

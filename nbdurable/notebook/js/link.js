@@ -129,11 +129,10 @@ export class Link {
     return JSON.parse(texts.join(""));
   }
 
-  /** A last word to a model that goes too could meet the end of the side road. @param {boolean} [isLast] */
-  close(isLast = false) {
+  close() {
     this.model.off("msg:custom", this.receive);
     this.timers.forEach(clearTimeout);
-    if (!isLast) this.post({ type: "bye", view: this.name });
+    this.post({ type: "bye", view: this.name });
     for (const waiting of this.waiting.values()) waiting.timers.forEach(clearTimeout);
     this.waiting.clear();
   }

@@ -6,7 +6,7 @@ import { GrowingNodes } from "./nodes.js";
 
 /**
  * @typedef {import("./nodes.js").MarkdownNode} MarkdownNode
- * @typedef {{ nodes: MarkdownNode[], foot: string }} RunState
+ * @typedef {{ nodes: MarkdownNode[], foot: string, over?: boolean }} RunState
  */
 
 /** @param {{ model: import("./link.js").Model, el: HTMLElement }} context */
@@ -25,14 +25,20 @@ function render({ model, el: host }) {
     forwardToHost(root, event);
     event.stopPropagation();
   });
+  const end = () => {
+    stop.hidden = true;
+    setText(said, "");
+  };
   const grown = new GrowingNodes(body);
   const link = new Link(model, {
     onSnapshot: (/** @type {RunState} */ state) => {
       grown.show(state.nodes);
       setText(foot, state.foot);
+      if (state.over) end();
     },
     onOps: (ops) => {
       for (const op of ops) {
+        if (op.op === "over") { end(); continue; }
         if (op.from > grown.nodes.length) return link.resync();
         grown.show([...grown.nodes.slice(0, op.from), ...op.nodes]);
         setText(foot, op.foot);
@@ -52,7 +58,7 @@ function render({ model, el: host }) {
   });
   host.appendChild(root);
   return () => {
-    link.close(true); // the kernel closes the model as it puts the finished answer here
+    link.close(); // with a last word: the kernel keeps the model until then
     root.remove();
   };
 }

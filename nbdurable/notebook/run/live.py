@@ -98,8 +98,9 @@ class CellDisplay:
         self._picture.take(result)
         self._show(None)
         self._is_closed = True
-        if self._view is not None:
-            self._view.close()  # after the HTML took its place, so that the cell never blinks
+        if self._view is not None:  # after the HTML took its place, so that the cell never blinks
+            body = self._picture.body(only_line=self._only_line)
+            self._view.end(body, self._picture.footer)
 
     def _show(self, foot: str | None) -> None:
         self._is_dirty = False

@@ -1,17 +1,24 @@
 """A run's answer while it grows, with a button that stops it.
 
 Stands in a cell's output only while the run goes on: at its end static HTML takes its place, so
-that nothing of it is left in a saved notebook. Only what changed since the last look is sent.
+that nothing of it is left in a saved notebook. A page that was loaded again meanwhile is no longer
+told of that, and holds on to the view; so the view stays until the page lets go of it, with all
+that came. Only what changed since the last look is sent.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from nbdurable.notebook import assets
 from nbdurable.notebook.bridge import Bridge
 from nbdurable.notebook.markdown.nodes import Nodes, nodes_of
+
+MOST_KEPT = 20
+
+_kept: deque[RunView] = deque()  # of runs that have ended, while a page may still show them
 
 
 class RunView(Bridge):
@@ -26,11 +33,12 @@ class RunView(Bridge):
         self._cancel = cancel
         self._nodes: Nodes = []
         self._foot = ""
+        self._is_over = False
         super().__init__()
 
     def state(self) -> dict[str, Any]:
         """Return what is shown now."""
-        return {"nodes": self._nodes, "foot": self._foot}
+        return {"nodes": self._nodes, "foot": self._foot, "over": self._is_over}
 
     def look(self, html: str, foot: str) -> None:
         """Show `html`, of this package's making, and a closing line."""
@@ -41,6 +49,26 @@ class RunView(Bridge):
                 same += 1
             self._nodes, self._foot = nodes, foot
             self.put({"op": "look", "from": same, "nodes": nodes[same:], "foot": foot})
+
+    def end(self, html: str, foot: str) -> None:
+        """Show the end, for as long as a page shows this; the newest ones are kept."""
+        self.look(html, foot)
+        self._cancel = lambda: None  # no run is held by what is left of its view
+        with self.guard:
+            self._is_over = True
+            self.put({"op": "over"})
+        _kept.append(self)
+        self._let_go()
+        while len(_kept) > MOST_KEPT:
+            _kept.popleft().close()
+
+    def _note_view(self, kind: object, view: object) -> None:
+        super()._note_view(kind, view)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._is_over and self.was_left:
+            self.close()
 
     def cancel(self) -> None:
         """Stop the run; what came is kept."""
