@@ -70,7 +70,11 @@ def shown(value: object, limit: int = 80) -> str:
 
     An address may be given where none is taken: what it says of user and password is hidden.
     """
-    text = _LOGIN.sub(r"\1***@", repr(value))
+    try:
+        said = repr(value)
+    except RecursionError:
+        said = f"<{type(value).__name__}, too deep to be shown>"
+    text = _LOGIN.sub(r"\1***@", said)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

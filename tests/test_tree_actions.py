@@ -205,6 +205,8 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
                  " or rerun() the answer"),
     "summary": ("edit", {"n": 2, "text": "x", "model": "y"},
                 "edit of an assistant entry runs nothing, so 'model' has no use"),
+    "half a character": ("rerun", {"n": 2, "model": "\ud800"},
+                         "model name '\\ud800' holds half a character; correct the name"),
     "question": ("answer", {"id": "r:0", "allow": True},
                  "run 'r' is not going on here any more"),
 }  # fmt: skip
@@ -212,7 +214,9 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 
 # case 47
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_done_is_refused_in_one_line(store: Store, case: str) -> None:
+def test_what_cannot_be_done_is_refused_in_one_line(
+    store: Store, case: str, caplog: pytest.LogCaptureFixture
+) -> None:
     act, args, text = REFUSED[case]
     chat = begun(store)
     with Page(chat) as page:
@@ -221,6 +225,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(store: Store, case: str) -> 
         assert page.refused(act, **args) == text
         assert page.tree.error == text
         assert page.settled()["head"] == before
+        assert caplog.text == ""  # who asked for it is told, and nobody else
         assert page.act("branch", n=2) is None
         assert page.tree.error == ""
     chat.close()

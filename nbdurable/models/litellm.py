@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any
 
 from nbdurable.blocks import Json
-from nbdurable.errors import ModelError
+from nbdurable.errors import ModelError, shown
 from nbdurable.models.base import Delta, ModelRequest, RetryNotice
 from nbdurable.models.chat_format import to_chat
 from nbdurable.models.litellm_errors import Failure, StreamCut, failure_of
@@ -154,15 +154,15 @@ class LiteLLMModel:
         provider = self._provider(litellm, given)
         if provider is None:
             raise ModelError(
-                f"no provider can be named for model {self._name!r}; give one in front, such as "
+                f"no provider can be named for model {shown(self._name)}; give one in front, such "
                 "'openai/gpt-5-mini' or 'anthropic/claude-sonnet-4-5', or use 'local'",
                 reason="unavailable",
             )
         missing = self._missing_keys(litellm, given)
         if missing:
             raise ModelError(
-                f"model {self._name!r} needs a key: {' or '.join(missing)} is not set; set it in "
-                "the environment, pass api_key=, or use 'local'",
+                f"model {shown(self._name)} needs a key: {' or '.join(missing)} is not set; set it "
+                "in the environment, pass api_key=, or use 'local'",
                 reason="unavailable",
             )
 

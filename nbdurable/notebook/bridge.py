@@ -22,7 +22,7 @@ import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from logging import DEBUG, WARNING
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 import anywidget
 import traitlets
@@ -272,12 +272,30 @@ def _serve(work: queue.SimpleQueue[Callable[[], None] | None]) -> None:
 
 
 def called(name: str, method: Deed, args: Mapping[str, Any]) -> Any:
-    """Call what an action stands for; arguments it does not take are refused in words."""
+    """Call what an action stands for; arguments it does not take are refused in words.
+
+    What its annotations say is what a view may send, as of all that comes from there.
+    """
     try:
         inspect.signature(method).bind(**args)
     except TypeError as error:
         raise Refused(f"{name} was not asked for rightly: {error}; reload the page") from None
+    hints = get_type_hints(method)
+    for arg, value in args.items():
+        if not _fits(value, hints.get(arg, object)):
+            raise Refused(f"{arg} of {name} cannot be {shown(value)}; reload the page")
     return method(**args)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Tell whether a JSON value is of an annotated type; true and false are no numbers."""
+    if hint is Any:
+        return True
+    if inner := get_args(hint):
+        if get_origin(hint) is list:
+            return isinstance(value, list) and all(_fits(one, inner[0]) for one in value)
+        return any(_fits(value, one) for one in inner)
+    return isinstance(value, hint) and not (hint is int and isinstance(value, bool))
 
 
 def _answer_on_own_thread(comm: Any) -> None:

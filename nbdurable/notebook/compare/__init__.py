@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nbdurable.notebook.assets import css, esm
-from nbdurable.notebook.bridge import Bridge
+from nbdurable.notebook.bridge import Bridge, called
 from nbdurable.notebook.compare.aligned import text_of
 from nbdurable.notebook.compare.columns import columns_of
 from nbdurable.notebook.compare.comparing import Body, Comparing
@@ -148,7 +148,7 @@ class ComparisonWidget(Bridge):
         self._twins.update()  # at once: a blind one must say no name
 
     def _compared(self, id: str, **choices: Any) -> Body:
-        body = self._comparing.deed(**choices)
+        body: Body = called("compared", self._comparing.deed, choices)
         self.changed()
         return body
 

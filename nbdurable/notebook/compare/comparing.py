@@ -15,6 +15,7 @@ from typing import Any
 
 from nbdurable.entries import Entry, MessageEntry
 from nbdurable.errors import RunError, shown
+from nbdurable.notebook.bridge import called
 from nbdurable.notebook.compare import aligned
 from nbdurable.notebook.compare.columns import Column, columns_of, varying_axes
 from nbdurable.notebook.compare.facts import Figures, facts_of, figures_of
@@ -149,6 +150,8 @@ class Comparing:
     ) -> Body:
         """Do what a view asks for, and return the data anew."""
         with self._lock:
+            if base is not None:
+                self._at(base)  # what is refused leaves no preference behind
             if prefer is not None:
                 self.prefer(prefer)
             self.choose(base=base, blind=blind)
@@ -335,7 +338,8 @@ class Compared:
         """Do what a view asks for of a comparison; see `Comparing.deed`."""
         if self._shown is None or self._shown.id != id:
             raise RunError("this comparison is no longer shown; compare again")
-        return self._shown.deed(**choices)
+        body: Body = called("compared", self._shown.deed, choices)
+        return body
 
 
 def _same_id(one: Entry, other: Entry) -> bool:

@@ -100,7 +100,7 @@ class MatrixWidget(Bridge):
             self._twins.changed()
         return body
 
-    def _compare_cells(self, cells: Sequence[int]) -> Body:
+    def _compare_cells(self, cells: list[int]) -> Body:
         chosen = [self._experiment[at] for at in cells]
         return self._shown.begin(Comparing(columns_of(chosen)))
 

@@ -13,7 +13,7 @@ from nbdurable.display import in_kernel
 from nbdurable.errors import QueryError, SessionNotFound, shown
 from nbdurable.loaded import load, unload
 from nbdurable.notebook.assets import css, esm
-from nbdurable.notebook.bridge import Bridge, Refused
+from nbdurable.notebook.bridge import Bridge, Refused, called
 from nbdurable.notebook.sessions.table import sessions_html
 from nbdurable.notebook.showing import live_bundle, show
 from nbdurable.opening import open as open_session
@@ -190,7 +190,8 @@ class SessionsWidget(Bridge):
     def _window(self, fresh: bool = False, **asked: Any) -> dict[str, Any]:
         if fresh:
             self._rows.look()
-        return self._rows.window(**asked)
+        rows: dict[str, Any] = called("rows", self._rows.window, asked)
+        return rows
 
     def _open(self, id: str) -> dict[str, Any]:
         """Open a session below, in place of the one before."""

@@ -76,9 +76,7 @@ class SessionTree(Bridge):
             raise Refused(f"question {shown(name)} is not known here; reload the page")
         return called(name, getattr(self._looking, self.asks[name]), args)
 
-    def _compare(self, ns: object, base: int = 1, blind: bool = False) -> Any:
-        if not isinstance(ns, list):
-            raise Refused(f"ns of compare is {shown(ns)}; give the ordinals of two entries or more")
+    def _compare(self, ns: list[int], base: int = 1, blind: bool = False) -> Any:
         return self._compared.begin(Comparing.of_ordinals(self.session, ns, base=base, blind=blind))
 
     def put(self, op: Op) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nbdurable.errors import shown
+from nbdurable.errors import shown, told
 from nbdurable.inputs import user
 from nbdurable.loaded import Loaded
 from nbdurable.models.params import RECORDED
@@ -62,10 +62,19 @@ class Call:
     is_live: bool = False
 
     def on(self, session: Any) -> Any:
-        """Call it; what runs is not waited for."""
+        """Call it; what runs is not waited for.
+
+        Raises
+        ------
+        Refused, NbDurableError
+            Nothing was begun; the text says why.
+        """
         args = [user(one.text) if isinstance(one, Said) else one for one in self.args]
         beside = {"wait": False, "show": None} if self.is_live else {}
-        return getattr(session, self.verb)(*args, **self.options, **beside)
+        try:
+            return getattr(session, self.verb)(*args, **self.options, **beside)
+        except (TypeError, ValueError) as error:  # so verbs refuse arguments, of which a page
+            raise Refused(told(error)) from error  # may send any: no fault of ours to be logged
 
     def code(self, name: str) -> str:
         """Return the line that does it, in which the session is called `name`."""

@@ -7,6 +7,7 @@ are asked for, so that a large session opens small.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from nbdurable.entries import MessageEntry
@@ -71,8 +72,8 @@ class Looking:
     def estimate(self, **args: Any) -> Any:
         """Return what `sample` with these arguments could cost, without beginning it."""
         (call,) = calls_of(self._image, "sample", args)
-        options = {**call.options, "effects": "run", "start": False, "wait": False, "show": None}
-        priced = self._session.sample(*call.args, **options).estimate()  # type: ignore[arg-type]
+        options = {**call.options, "effects": "run", "start": False}
+        priced = replace(call, options=options).on(self._session).estimate()
         most = priced.most_usd
         text = joined(
             (
