@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import pytest
 from answering import answers, says
@@ -232,6 +233,19 @@ class TestTable:
         chat.fork("child")
 
         Reader(nb.connect(store)._repr_html_())
+
+    def test_the_file_is_named_and_not_whose_folders_it_is_in(self, tmp_path: Path) -> None:
+        path = tmp_path / "talks.duckdb"
+        nb.open("one", store=path, model=says("A.")).close()
+        library = nb.connect(path)
+
+        open_html = library._repr_html_()
+        library.close()
+        closed_html = library._repr_html_()
+
+        assert "talks.duckdb · 1 session" in Reader(open_html).text
+        assert "talks.duckdb, closed" in Reader(closed_html).text
+        assert str(tmp_path) not in open_html + closed_html
 
     def test_a_closed_library_is_shown_in_words(self) -> None:
         library = three(MemoryStore())

@@ -256,7 +256,7 @@ def show_library(library: Library) -> None:
 def library_html(library: Library) -> str:
     """Return the sessions of a library as HTML without script, of bounded size."""
     if library._store is None:
-        return sessions_html(f"{library._name}, closed", None)
+        return sessions_html(library._name, None)
     rows = SessionRows(library)
     rows.look()
     return sessions_html(library._name, rows.window(size=MOST_WINDOW_ROWS))

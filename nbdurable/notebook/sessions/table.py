@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from nbdurable.notebook.page import page, plain
@@ -14,10 +15,12 @@ HEADS = ("session", "entries", "branches", "models", "cost", "last activity (UTC
 
 
 def sessions_html(store: str, listed: Mapping[str, Any] | None) -> str:
-    """Return the newest sessions as a table, the others counted."""
+    """Return the newest sessions as a table, the others counted; None of a closed library."""
+    # a notebook that is shared does not tell whose folders it was made in
+    name = one_line(store if "://" in store else Path(store).name or store)
     if listed is None:
-        return page(f"<div><b>{plain(one_line(store))}</b></div>", name="nbd-cells")
-    title = joined((one_line(store), count(listed["total"], "session")))
+        return page(f"<div><b>{plain(name)}, closed</b></div>", name="nbd-cells")
+    title = joined((name, count(listed["total"], "session")))
     rows = listed["rows"][:MAX_ROWS]
     width = len(HEADS) if listed["forks"] else len(HEADS) - 1
     body = "".join(_row(row, width) for row in rows)
