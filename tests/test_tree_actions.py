@@ -179,6 +179,25 @@ def test_cancel_stops_a_run_wherever_it_was_started_and_has_code(store: Store) -
     chat.close()
 
 
+# B23 B43
+def test_an_experiment_is_stopped_with_the_runs_that_have_not_begun(store: Store) -> None:
+    go = threading.Event()
+    chat = opened(store, ["Half", go])
+    with Page(chat) as page:
+        made = [chat.sample(20, f"Q{n}", wait=False, show=None) for n in range(2)]
+        page.until(lambda: len([row for row in page.state["live"] if row["text"]]) > 2)
+        code = page.ask("code", name="stop", args={"experiment": made[1].id})["code"]
+        page.act("stop", experiment=made[0].id)
+        exec(code, {"chat": chat})
+        page.idle()
+
+        assert [one["state"] for one in page.state["experiments"]] == ["stopped", "stopped"]
+        assert len(chat.runs()) < 20
+        refusal = page.refused("stop", experiment=made[0].id)
+        assert refusal == f"experiment {made[0].id!r} is not going on here any more"
+    chat.close()
+
+
 # -- refused ---------------------------------------------------------------------------------------
 
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {

@@ -300,12 +300,20 @@ test("after a run that failed one goes on from what it was to answer", () => {
 
 test("of several runs one can be cancelled", () => {
   const { actions, model, root, store } = opened();
-  for (const run of ["r1", "r2", "r3"]) store.live.set(run, live({ run, text: `text of ${run}`, exp: 0 }));
+  for (const run of ["r1", "r2", "r3"]) store.live.set(run, live({ run, text: `text of ${run}`, exp: -1 }));
   actions.run("cancel", 3, null);
   const items = [...root.querySelectorAll("[role=menu] [role=menuitem]")];
   assert.equal(items.length, 4);
   items[1].click();
   assert.deepEqual(actsOf(model).map(({ args }) => args), [{ run: "r2" }]);
+});
+
+test("the runs of an experiment are cancelled with it, so that no other one begins", () => {
+  const { actions, model, root, store } = opened();
+  for (const run of ["r1", "r2"]) store.live.set(run, live({ run, exp: 0 }));
+  actions.run("cancel", 3, null);
+  assert.equal(root.querySelector("[role=menu]"), null);
+  assert.deepEqual(actsOf(model).map(({ name, args }) => [name, args]), [["stop", { experiment: "x" }]]);
 });
 
 test("a menu goes by arrows and keys, and Escape gives the focus back", () => {

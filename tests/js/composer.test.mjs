@@ -135,7 +135,7 @@ test("samples do not keep a run from starting, and Stop ends them all", () => {
   made.composer.update();
   assert.equal(made.composer.go.disabled, false);
   buttonOf(made.root, "Stop").click();
-  assert.deepEqual(actsOf(made.model).map(({ args }) => args.run), ["s1", "s2"]);
+  assert.deepEqual(actsOf(made.model).map(({ args }) => args), [{ experiment: "x" }]);
 });
 
 test("a draft is there again after a reload, for its own session only", () => {

@@ -361,3 +361,29 @@ test("the number of an entry that is folded away into an experiment leads there"
 
   assert.equal(chosenOrdinal(), "18");
 });
+
+test("a double click on a button is one click, and does not open its row", async () => {
+  const { row, chosen, host } = await shown();
+  const click = (type, detail) => chosen().querySelector("[data-action=pin]").dispatchEvent(new window.MouseEvent(type, { bubbles: true, detail }));
+  row(3).click();
+  draw();
+
+  click("click", 1);
+  click("click", 2);
+  click("dblclick", 2);
+  draw();
+
+  assert.match(host.querySelector(".nbd-bar").textContent, /Compare \(1\)/);
+  assert.equal(host.querySelector(".nbd-pane").contains(document.activeElement), false);
+});
+
+test("an experiment that runs is stopped by its row's button", async () => {
+  const { all, kernel } = await shown();
+  all(".nbd-is-experiment")[0].click();
+  draw();
+
+  all(".nbd-is-experiment")[0].querySelector("[data-action=cancel]").click();
+
+  const { name, args } = kernel.sent.filter(({ type }) => type === "cmd").at(-1);
+  assert.deepEqual([name, args], ["stop", { experiment: "x" }]);
+});

@@ -19,6 +19,7 @@ export class FakeStore {
     this.rows = rows;
     this.head = { session: "support", store: "demo.duckdb", model: "m1", params: { temperature: 0.2 }, leaf: 4, models: ["m1", "m2"], tools: [], is_closed: false, ...head };
     this.live = new Map();
+    this.experiments = [{ id: "x", name: "wording", at: 2, runs: 50, done: 3, failed: 0, cost_usd: null, state: "running", axes: [] }];
     this.questions = new Map();
   }
   get count() { return Object.keys(this.rows).length; }

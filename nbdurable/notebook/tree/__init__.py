@@ -44,7 +44,7 @@ class SessionTree(Bridge):
         name: name for name in "detail previews search estimate code request".split()
     }
 
-    at_once = frozenset(("cancel", "answer"))
+    at_once = frozenset(("cancel", "stop", "answer"))
 
     def __init__(self, session: Session) -> None:
         session.fresh()

@@ -14,6 +14,7 @@ from typing import Any
 
 from nbdurable.entries import Entry
 from nbdurable.errors import shown
+from nbdurable.explore.drive import drives_of
 from nbdurable.loaded import Loaded
 from nbdurable.notebook.bridge import Refused
 from nbdurable.notebook.tree.calls import STARTS, Call, calls_of, checked
@@ -44,6 +45,8 @@ class Actions:
         """
         if act == "cancel":
             return live_run(self._session.image, checked(act, args)["run"]).cancel()
+        if act == "stop":
+            return _stop(self._session.image, checked(act, args)["experiment"])
         if act == "answer":
             return self._answer(**checked(act, args))
         calls = calls_of(self._session.image, act, args)
@@ -121,6 +124,15 @@ def live_run(image: Loaded, run_id: str) -> Run:
     return run
 
 
+def _stop(image: Loaded, experiment_id: str) -> None:
+    """Stop an experiment with all that it has not begun yet, or refuse."""
+    drives = drives_of(image, experiment_id)
+    if not drives:
+        raise Refused(f"experiment {shown(experiment_id)} is not going on here any more")
+    for drive in drives:
+        drive.cancel()
+
+
 def open_question(image: Loaded, name: str) -> tuple[Run, Question]:
     """Return the run and the question of a name such as ``RUN:0``, or refuse."""
     run_id, _, at = name.rpartition(":")
@@ -138,6 +150,9 @@ def code_of(session: Session, act: str, args: Mapping[str, object]) -> str:
     name = name_of(session)
     if act == "cancel":
         return f"{_run_code(name, checked(act, args)['run'])}.cancel()"
+    if act == "stop":
+        wanted = checked(act, args)["experiment"]
+        return f"next(one for one in {name}.experiments() if one.id == {wanted!r}).cancel()"
     if act == "answer":
         given = checked(act, args)
         run, question = open_question(session.image, given["id"])

@@ -1,11 +1,11 @@
 // @ts-check
 /** What can be done with an entry, by button, key and menu; each has its twin in Python. */
 import { copyText } from "../clipboard.js";
-import { modelText } from "../figures.js";
 import { deskOf, textOf } from "./desk.js";
 import { sourceOf } from "./editor.js";
 import { compactForm, labelForm, openForm, rateForm, rerunForm, sampleForm } from "./forms.js";
 import { codeMenu, openHelp, openMenu } from "./menus.js";
+import { runOf, stoppable } from "./stopping.js";
 
 /**
  * @typedef {import("./desk.js").Context} Context
@@ -178,14 +178,13 @@ export class Actions {
     const { store, view } = this.context;
     const rows = [...store.live.values()];
     const chosen = anchor?.dataset.run ?? view.selectedRun;
-    const own = rows.filter((row) => row.run === chosen);
-    const under = rows.filter((row) => row.parent === n);
-    const first = rows.filter((row) => row.exp < 0);
-    const meant = [own, under, first, rows].find((some) => some.length) ?? [];
-    const stop = (/** @type {string[]} */ runs) => runs.forEach((run) => this.desk.act("cancel", { run }, run, anchor, "cancelled"));
-    if (meant.length < 2) return stop(meant.map((row) => row.run));
-    const items = meant.map((row) => ({ label: `${modelText(row.model) || "run"} · ${row.text.slice(0, 60) || row.state}`, run: () => stop([row.run]) }));
-    const all = { label: `All ${meant.length}`, run: () => stop(meant.map((row) => row.run)) };
+    const own = rows.filter((row) => row.run === chosen).map(runOf);
+    const some = [rows.filter((row) => row.parent === n), rows.filter((row) => row.exp < 0), rows].find((those) => those.length) ?? [];
+    const meant = own.length ? own : stoppable(store, some);
+    const stop = (/** @type {import("./stopping.js").Stoppable[]} */ those) => those.forEach(({ name, args, about }) => this.desk.act(name, args, about, anchor, "cancelled"));
+    if (meant.length < 2) return stop(meant);
+    const items = meant.map((one) => ({ label: one.label, run: () => stop([one]) }));
+    const all = { label: `All ${meant.length}`, run: () => stop(meant) };
     return openMenu(this.context, n, [...items, all], anchor, "Cancel which?");
   }
 

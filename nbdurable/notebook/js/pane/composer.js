@@ -6,6 +6,7 @@ import { deskOf, textOf } from "./desk.js";
 import { el, setAttr, setText } from "../dom.js";
 import { growArea, isGo, keepEditing, modelField, numberField } from "./fields.js";
 import { readFields } from "./forms.js";
+import { stoppable } from "./stopping.js";
 
 /** @typedef {import("./desk.js").Context} Context @typedef {import("./desk.js").Question} Question */
 
@@ -149,7 +150,7 @@ export class Composer {
   stopAll() {
     const rows = [...this.context.store.live.values()];
     const first = rows.filter((row) => row.exp < 0);
-    for (const { run } of first.length ? first : rows) this.desk.act("cancel", { run }, run, this.stop, "stopped");
+    for (const { name, args, about } of stoppable(this.context.store, first.length ? first : rows)) this.desk.act(name, args, about, this.stop, "stopped");
   }
 
   /** @param {string} text */

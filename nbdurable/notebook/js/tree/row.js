@@ -24,6 +24,9 @@ export class Row {
     this.buttons = "";
     const say = (/** @type {any} */ what, detail = "") => (/** @type {MouseEvent} */ event) => {
       event.stopPropagation();
+      // the second click of a double click on a button is no second wish, nor one to open the row
+      const isOnButton = event.target instanceof Element && event.target.closest("button") !== null;
+      if ((what === "act" && event.detail > 1) || (what === "enter" && isOnButton)) return;
       tell(this, what, detail, /** @type {HTMLElement} */ (event.currentTarget));
     };
     this.say = say;

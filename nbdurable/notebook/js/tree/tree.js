@@ -14,6 +14,7 @@ import { Overlay } from "./overlay.js";
 import { createPane } from "../pane/pane.js";
 import { Previews } from "./previews.js";
 import { Rows } from "./rows.js";
+import { wholeOf } from "../pane/stopping.js";
 import { Store, hasChanges, merge, nothing } from "./store.js";
 import { Watch } from "./watch.js";
 
@@ -186,6 +187,7 @@ class TreeView {
     this.bar.draw(store, this.view.pins.size, choice.shown.zoom, choice.found ? choice.found.size : null, choice.filter);
     this.composer.update();
     this.notify(this.watch.isHeard ? store.notice ?? "" : LOST);
+    this.body.classList.toggle("nbd-tree-bare", !store.count && !store.live.size);
     const nothingSeen = this.rows.lines.length === 0;
     this.empty.hidden = !nothingSeen;
     if (nothingSeen) setText(this.empty, store.count ? "Nothing here matches." : "Nothing here yet. Write below to begin.");
@@ -211,8 +213,9 @@ class TreeView {
   buttons(line) {
     const { lines } = this.choice, n = lines.entryAt(line), group = lines.groupAt(line);
     if (n) return this.actions.list(n).filter((action) => action.isPrimary);
-    if (group) return group.tops.length > 1 ? [{ name: "compare", label: "Compare", key: "" }] : [];
-    return [{ name: "cancel", label: "Stop", key: "" }];
+    const stop = { name: "cancel", label: "Stop", key: "x" };
+    if (!group) return [stop];
+    return [...(this.store.experiments[group.exp].state === "running" ? [stop] : []), ...(group.tops.length > 1 ? [{ name: "compare", label: "Compare", key: "" }] : [])];
   }
 
   /** Do what a button of a row says. @param {string} name @param {number} line @param {HTMLElement | null} anchor */
@@ -220,7 +223,10 @@ class TreeView {
     const { lines } = this.choice, n = lines.entryAt(line), group = lines.groupAt(line), run = lines.runAt(line);
     if (n) this.actions.run(name, n, anchor);
     else if (group && name === "compare") this.view.compare(group.tops.slice(0, COMPARED_AT_ONCE).map((top) => this.store.end(top)));
-    else if (run !== null && name === "cancel") this.link.act("cancel", { run }).catch((error) => this.view.say(error.message));
+    else if (name === "cancel") {
+      const { name: act, args } = group ? wholeOf(this.store, group.exp) : { name: "cancel", args: { run } };
+      this.link.act(act, args).catch((error) => this.view.say(error.message));
+    }
     else if (run !== null) this.actions.run(name, 0, anchor);
   }
 
