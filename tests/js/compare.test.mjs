@@ -41,6 +41,7 @@ test("columns stand beside each other with their facts and what changed", () => 
   assert.deepEqual(text(".nbd-cmp-fact td"), ["$0.01 (best)", "$0.02"]);
   assert.deepEqual(text(".nbd-cmp-said td"), ["Hello you", "HelloHi you… 7 more characters"]);
   assert.deepEqual(text("ins"), ["Hi"]);
+  assert.deepEqual(text(".nbd-beside"), ["Hi"]); // set apart from what is gone, where no blank does it
   assert.deepEqual(text("summary"), ["1 shared entry"]);
 });
 

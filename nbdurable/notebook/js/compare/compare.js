@@ -111,9 +111,11 @@ export class ComparisonView {
   /** @param {Cell | null} cell */
   saidCell(cell) {
     const made = el("td", { dir: "auto" });
+    let before = "same";
     for (const [kind, text] of cell?.runs ?? []) {
       if (kind === "same" || (kind === "add" && !this.showsDiff)) put(made, text);
-      else if (this.showsDiff) made.append(el(kind === "add" ? "ins" : "del", {}, text));
+      else if (this.showsDiff) made.append(el(kind === "add" ? "ins" : "del", { class: before === "same" ? false : "nbd-beside" }, text));
+      before = kind;
     }
     if (cell?.hidden) made.append(el("div", { class: "nbd-num", dir: "ltr" }, cell.hidden));
     return made;
