@@ -64,6 +64,7 @@ test("an experiment's row counts its runs and what they cost", () => {
 
 test("a run that grows says its last words, its speed, time to first token and cost", () => {
   const face = faceOfRun(LIVE, { rate: 38.2, waited: 3 }, 40);
+  assert.equal(faceOfRun({ ...LIVE, text: "A **bold** `word`" }, { rate: 1, waited: 3 }, 40).text, "A bold word");
 
   assert.deepEqual([face.text, ...face.figures, face.hasCaret], ["so far", "38 tok/s", "$0.0010", "0.42 s", true]);
 });

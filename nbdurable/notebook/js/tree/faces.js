@@ -120,7 +120,7 @@ export function faceOfRun(row, pace, chars) {
     retry: `tries again: ${oneLine(row.note)}`,
     error: oneLine(row.note) || "failed",
   }[row.state];
-  const text = row.text ? tailOf(row.text, chars) : stage;
+  const text = row.text ? unmarked(tailOf(row.text, chars)) : stage;
   /** @type {Chip[]} */
   const chips = [];
   if (row.state === "tool" || row.state === "retry") chips.push({ text: row.state === "tool" ? oneLine(row.note) || "tool" : "retry", kind: "plain", title: row.note });
