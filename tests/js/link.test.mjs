@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { FakeModel } from "./page.mjs";
-import { Link } from "../../nbdurable/notebook/js/link.js";
+import { Link, MOST_CHARS } from "../../nbdurable/notebook/js/link.js";
 
 function linked() {
   const model = new FakeModel();
@@ -107,5 +107,15 @@ test("a refused action rejects with the kernel's words", async () => {
   const done = link.act("rerun", { n: 3 });
   model.say({ type: "fail", cid: model.last("cmd").cid, error: "entry #3 is not there" });
   await assert.rejects(done, { message: "entry #3 is not there" });
+  link.close();
+});
+
+test("what would end the line to the kernel is refused and not sent", async () => {
+  const { link, model } = linked();
+  const before = model.sent.length;
+
+  await assert.rejects(link.act("run", { text: "x".repeat(MOST_CHARS) }), /3,000,011 characters are too many for a page to send; do it in a cell/);
+
+  assert.equal(model.sent.length, before);
   link.close();
 });

@@ -1,6 +1,8 @@
 // @ts-check
 /** The line to the kernel: states in order, actions with an answer, large messages in pieces. */
 
+import { countOf } from "./figures.js";
+
 /**
  * @typedef {{ get(name: string): any, on(name: string, fn: any): void, off(name: string, fn: any): void, send(message: any): void }} Model
  * @typedef {{ onSnapshot(body: any): void, onOps(ops: any[]): void, onTrouble(text: string): void }} Handlers
@@ -9,6 +11,9 @@
  */
 
 export const QUEUED_AFTER_MS = 700;
+// A server ends the line to the kernel, for all of the notebook, at a message of more than 10 MB;
+// a character takes up to three bytes.
+export const MOST_CHARS = 3_000_000;
 // A page's first messages can miss the kernel's side road past a running cell, which the host is
 // still making then: what got no answer is sent again. The kernel takes nothing twice.
 const AGAIN_AFTER_MS = [300, 700, 1500, 4000];
@@ -75,7 +80,8 @@ export class Link {
 
   /** @param {"ask" | "cmd"} type @param {string} name @param {any} args @param {(stage: Stage) => void} stage @returns {Promise<any>} */
   request(type, name, args, stage) {
-    const cid = `${this.name}:${++this.count}`;
+    const cid = `${this.name}:${++this.count}`, chars = JSON.stringify(args).length;
+    if (chars > MOST_CHARS) return Promise.reject(new Error(`these ${countOf(chars, "character")} are too many for a page to send; do it in a cell`));
     return new Promise((resolve, reject) => {
       stage("sent");
       const timers = this.sendUntilAnswered({ type, cid, name, args, view: this.name });
