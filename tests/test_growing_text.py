@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbdurable.blocks import Message, TextBlock
@@ -24,6 +24,9 @@ LINES = (
 texts = st.lists(st.sampled_from([*LINES, "a | b", "--- | ---", "x | y"]), max_size=14).map(
     "\n".join
 )
+
+
+EVERYWHERE = list(range(60))
 
 
 def grown(pieces: list[str]) -> tuple[Nodes, Nodes]:
@@ -45,6 +48,9 @@ def cut(text: str, places: list[int]) -> list[str]:
 
 
 # B29
+@example("  - hangs in\n- hangs out\n- b\n  - c\nd\ne\n", EVERYWHERE, "\n")
+@example("- a\n  ```\n- a fence is open\n- b\n\t- tab\nc\nd\n", EVERYWHERE, "\n")
+@example("> a\n> - b\n>\n> c\n> ```\n> d\n\ne\nf\n", EVERYWHERE, "\n")
 @given(texts, st.lists(st.integers(0, 400), max_size=8), st.sampled_from(["\n", "\r\n"]))
 def test_a_text_that_came_in_pieces_is_formatted_as_a_whole_one(
     text: str, places: list[int], end: str

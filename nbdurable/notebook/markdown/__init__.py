@@ -76,23 +76,31 @@ def parts_of(text: str) -> list[tuple[int, int]]:
 
 
 def reads_alike(text: str, line: int) -> bool:
-    """Tell whether the lines of `text` from one on read as they do behind those before them."""
-    return _lines(text)[line:] == _lines("\n".join(text.split("\n")[line:]))
+    """Tell whether the lines from one on read the same by themselves, whatever comes after them."""
+    return not any(list(_open_fences(text.split("\n")[:line]))[-1:])
 
 
 def _lines(text: str) -> list[str]:
     """Return the lines; tabs that indent become spaces, but not inside fenced code."""
-    lines, mark = visible(text).split("\n"), ""
-    for at, line in enumerate(lines):
+    lines = visible(text).split("\n")
+    for at, mark in enumerate(_open_fences(lines)):
+        line = lines[at]
+        if line[:1].isspace() and not mark:
+            bare = line.lstrip()
+            lines[at] = line[: len(line) - len(bare)].expandtabs(4) + bare
+    return lines
+
+
+def _open_fences(lines: list[str]) -> Iterator[str]:
+    """Yield for each line the fence that is open behind it, or nothing."""
+    mark = ""
+    for line in lines:
         fence = _fence(line.lstrip())
         if mark:
             mark = "" if _closes(line, mark) else mark
         elif fence:
             mark = fence[1]
-        if line[:1].isspace() and not mark:
-            bare = line.lstrip()
-            lines[at] = line[: len(line) - len(bare)].expandtabs(4) + bare
-    return lines
+        yield mark
 
 
 def _blocks(lines: list[str], depth: int, *, tight: bool) -> Iterator[tuple[int, str]]:
