@@ -157,3 +157,10 @@ test("a long text that all columns share stands there once, a short one in each"
   assert.deepEqual(text(".nbd-cmp-fact td"), [system, "mini", "mini"]);
   assert.equal(host.querySelector(".nbd-cmp-fact td").getAttribute("colspan"), "2");
 });
+
+test("a blank before a change is not marked, one that is all of it is", () => {
+  const { text } = shown(comparisonBody({ turns: [{ role: "assistant", cells: [null, { runs: [["same", "a"], ["del", " b"], ["add", "\n\n c"], ["same", "d"], ["add", "  "]], n: 5, hidden: null }] }] }));
+
+  assert.deepEqual([text("del"), text("ins")], [["b"], ["c", "  "]]);
+  assert.deepEqual(text(".nbd-cmp-said td"), ["", "a b\n\n cd  "]);
+});

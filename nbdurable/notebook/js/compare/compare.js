@@ -114,7 +114,12 @@ export class ComparisonView {
     let before = "same";
     for (const [kind, text] of cell?.runs ?? []) {
       if (kind === "same" || (kind === "add" && !this.showsDiff)) put(made, text);
-      else if (this.showsDiff) made.append(el(kind === "add" ? "ins" : "del", { class: before === "same" ? false : "nbd-beside" }, text));
+      else if (this.showsDiff) {
+        // a blank before a change, struck or marked, would look like a change of its own
+        const blanks = text.trim() ? text.length - text.trimStart().length : 0;
+        put(made, text.slice(0, blanks));
+        made.append(el(kind === "add" ? "ins" : "del", { class: blanks || before === "same" ? false : "nbd-beside" }, text.slice(blanks)));
+      }
       before = kind;
     }
     if (cell?.hidden) made.append(el("div", { class: "nbd-num", dir: "ltr" }, cell.hidden));
