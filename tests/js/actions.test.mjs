@@ -159,6 +159,17 @@ test("a kernel that is busy is told of, until it takes the action", (t) => {
   assert.equal(root.querySelector("[role=status]"), null);
 });
 
+test("an action that takes long is said to be under way", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { actions, model, button, root } = opened();
+  actions.run("rerun", 2, button);
+  model.say({ type: "ack", cid: model.last("cmd").cid });
+  t.mock.timers.tick(1_500);
+  assert.equal(root.querySelector("[role=status]").textContent, "the kernel is at it …");
+  await answer(model, "cmd", {});
+  assert.equal(root.querySelector("[role=status]"), null);
+});
+
 test("a kernel that is silent for long is told of", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { actions, button, root } = opened();

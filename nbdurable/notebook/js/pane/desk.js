@@ -15,8 +15,10 @@ import { el, setText } from "../dom.js";
 
 export const HELD_MS = 500; // the second click of a double click comes within this
 const SILENT_MS = 20_000;
+const SLOW_MS = 1_500;
 const FLOAT_GAP = 8;
 const STAGE_WORDS = { sent: "", queued: "kernel busy, request queued", taken: "" };
+const SLOW_WORDS = "the kernel is at it …"; // a store that others hold may take its time
 const SILENT_WORDS = "no word from the kernel yet; if it was restarted, run the cell again";
 
 /** @type {WeakMap<object, Desk>} */
@@ -77,11 +79,19 @@ export class Desk {
     if (this.busy.has(key)) return { isDone: false, body: null };
     this.busy.add(key);
     anchor?.setAttribute("aria-disabled", "true");
-    const silent = setTimeout(() => word.set(SILENT_WORDS), SILENT_MS);
-    this.waits.add(silent);
+    /** @type {any[]} */
+    const timers = [];
+    const later = (/** @type {string} */ text, /** @type {number} */ ms) => {
+      timers.push(setTimeout(() => word.set(text), ms));
+      this.waits.add(timers.at(-1));
+    };
+    later(SILENT_WORDS, SILENT_MS);
     const { leaf } = this.context.store.head;
     try {
-      const body = await this.context.link.act(name, args, (stage) => word.set(STAGE_WORDS[stage]));
+      const body = await this.context.link.act(name, args, (stage) => {
+        word.set(STAGE_WORDS[stage]);
+        if (stage === "taken") later(SLOW_WORDS, SLOW_MS);
+      });
       word.close();
       if (done) this.context.view.say(done);
       if (body?.run && name !== "sample") this.follow(body.run, leaf);
@@ -92,8 +102,10 @@ export class Desk {
       this.busy.delete(key);
       return { isDone: false, body: null };
     } finally {
-      clearTimeout(silent);
-      this.waits.delete(silent);
+      for (const timer of timers) {
+        clearTimeout(timer);
+        this.waits.delete(timer);
+      }
       anchor?.removeAttribute("aria-disabled");
       this.context.view.changed();
     }
