@@ -124,6 +124,17 @@ class TestWidget:
         assert widget.session is not None and widget.session.id == "tea"
         assert page.state()["open"] == "tea"
 
+    def test_a_row_that_is_opened_again_keeps_its_session(self, store: Store) -> None:
+        widget = SessionsWidget(three(store))
+        page = Page(widget)
+        page.act("open", id="s")
+        session = widget.session
+
+        page.act("open", id="s")
+
+        assert widget.session is session
+        widget.close()
+
     def test_a_session_opens_with_its_last_model_and_says_nothing(self, store: Store) -> None:
         widget = SessionsWidget(three(store))
 

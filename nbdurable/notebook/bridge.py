@@ -87,6 +87,7 @@ class Bridge(anywidget.AnyWidget):
         self._work: dict[str, queue.SimpleQueue[Callable[[], None] | None]] = {}
         self.is_closed = False
         self._views: set[str] | None = None  # None before the first
+        self.seen = threading.Event()  # set by the first
         self._is_heard_meanwhile = False
         super().__init__(uid=uuid.uuid4().hex[:12], **traits)
         _answer_on_own_thread(self.comm)
@@ -202,6 +203,7 @@ class Bridge(anywidget.AnyWidget):
             return
         views = set() if self._views is None else self._views
         self._views = views - {view} if kind == "bye" else views | {view}
+        self.seen.set()
         # threads of the kernel's subshells serve messages beside the running cell
         self._is_heard_meanwhile = threading.current_thread() is not threading.main_thread()
 

@@ -139,3 +139,15 @@ test("hostile text stays text, and nothing is left behind", () => {
   assert.equal(host.childElementCount, 0);
   assert.equal(model.listeners.length, 0);
 });
+
+test("of rows that are opened faster than they can be, the first and the last are", async () => {
+  const { view, model, answer } = shown(sessionWindow(0, 4, 4));
+  const opened = () => model.sent.filter(({ name }) => name === "open").map(({ args }) => args.id);
+
+  for (view.at = 0; view.at < 3; view.at++) { view.openRow(); view.openRow(); }
+  await answer({ id: "s0", code: "nb.open('s0')" }, "cmd");
+  await answer({ id: "s2", code: "nb.open('s2')" }, "cmd");
+
+  assert.deepEqual(opened(), ["s0", "s2"]);
+  assert.equal(view.status.element.textContent, "nb.open('s2')");
+});

@@ -203,18 +203,28 @@ export class SessionsView {
     this.ask();
   }
 
+  /** Open the chosen row's session; while one is being opened, only the last that is wanted is next. */
   async openRow() {
     const row = this.rows.get(this.at);
     if (!row) return;
     this.draw();
+    const isOpening = this.toOpen !== "";
+    this.toOpen = row.id;
+    if (isOpening) return;
     try {
-      this.status.say("opening …");
-      const { code } = await this.link.act("open", { id: row.id }, (stage) => { if (stage === "queued") this.status.say("kernel busy, queued"); });
-      this.status.say(code);
+      for (let opened = ""; opened !== this.toOpen; ) {
+        opened = this.toOpen;
+        this.status.say("opening …");
+        const { code } = await this.link.act("open", { id: opened }, (stage) => { if (stage === "queued") this.status.say("kernel busy, queued"); });
+        this.status.say(code);
+      }
     } catch (error) {
       this.status.say(/** @type {Error} */ (error).message, true);
     }
+    this.toOpen = "";
   }
+
+  toOpen = "";
 
   async close_() {
     try {

@@ -33,6 +33,7 @@ WINDOW_ROWS = 100
 MOST_WINDOW_ROWS = 500
 TEXT_HITS = 2_000  # entries of a text search that are looked at
 SHORTEST_TEXT = 2
+SEEN_S = 2.0
 TITLE_CHARS = 160
 SORTED_BY = ("title", "entries", "branches", "models", "cost", "at", "parent")
 
@@ -199,12 +200,15 @@ class SessionsWidget(Bridge):
         code = f"nb.open({id!r}, store={self._library._name!r})"
         if not self._has_room:
             return {"id": id, "code": f"open it in a cell: {code}"}
+        if self.session is not None and self.session.id == id and not self.session._is_closed:
+            return {"id": id, "code": code}
         session = open_session(id, store=store, model=_model_of(store, id))
         self._leave()
         self.session = session
         if self._below is not None:
             self._tree = session.widget()
             self._below.update(live_bundle(self._tree), raw=True)
+            self._tree.seen.wait(SEEN_S)  # a page cannot begin with what the next one closed
         with self.guard:
             self.put({"op": "open", "id": id})
         return {"id": id, "code": code}
