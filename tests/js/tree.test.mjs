@@ -343,6 +343,15 @@ test("an empty session says how to begin", async () => {
   assert.equal(chosenOrdinal(), "1");
 });
 
+test("a key that needs an entry says so where there is none", async () => {
+  const { host, press, kernel } = await shown(generated(0));
+
+  const words = ["x", "r", "l"].map((key) => { press(key); return host.querySelector(".nbd-word")?.textContent; });
+
+  assert.deepEqual(words.map((word) => word.split(": ")[1]), ["nothing runs×", "choose an entry first×", "choose an entry first×"]);
+  assert.equal(kernel.sent.some(({ type }) => type === "cmd"), false);
+});
+
 test("a refused stop is said with the kernel's words", async () => {
   const { chosen, host } = await shown(support(), { cancel: () => { throw new Error("the run has ended"); } });
 

@@ -223,11 +223,11 @@ class TreeView {
     const { lines } = this.choice, n = lines.entryAt(line), group = lines.groupAt(line), run = lines.runAt(line);
     if (n) this.actions.run(name, n, anchor);
     else if (group && name === "compare") this.view.compare(group.tops.slice(0, COMPARED_AT_ONCE).map((top) => this.store.end(top)));
-    else if (name === "cancel") {
+    else if (name === "cancel" && (group || run !== null)) {
       const { name: act, args } = group ? wholeOf(this.store, group.exp) : { name: "cancel", args: { run } };
       this.link.act(act, args).catch((error) => this.view.say(error.message));
     }
-    else if (run !== null) this.actions.run(name, 0, anchor);
+    else if (!group) this.actions.run(name, 0, anchor);
   }
 
   /** @param {string} what @param {number} line @param {string} detail @param {HTMLElement} anchor */
