@@ -11,7 +11,7 @@ from widget_page import Page
 
 from nbdurable.events import Event
 from nbdurable.notebook.run.live import STOP_AFTER_S, CellDisplay
-from nbdurable.notebook.run.view import MOST_KEPT, RunView
+from nbdurable.notebook.run.view import MOST_KEPT, RunView, _kept
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -82,6 +82,7 @@ def test_the_view_is_closed_when_the_page_puts_html_in_its_place(cell: Cell) -> 
     page._say({"type": "bye", "view": "v"})
 
     assert (was_closed, view.is_closed) == (False, True)
+    assert view not in _kept
 
 
 # B15

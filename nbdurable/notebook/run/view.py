@@ -8,7 +8,7 @@ that came. Only what changed since the last look is sent.
 
 from __future__ import annotations
 
-from collections import deque
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -18,7 +18,8 @@ from nbdurable.notebook.markdown.nodes import Nodes, nodes_of
 
 MOST_KEPT = 20
 
-_kept: deque[RunView] = deque()  # of runs that have ended, while a page may still show them
+_kept: list[RunView] = []  # of runs that have ended, while a page may still show them
+_lock = threading.Lock()
 
 
 class RunView(Bridge):
@@ -57,10 +58,12 @@ class RunView(Bridge):
         with self.guard:
             self._is_over = True
             self.put({"op": "over"})
-        _kept.append(self)
+        with _lock:
+            _kept.append(self)
+            old = _kept[:-MOST_KEPT]
+        for view in old:
+            view.close()
         self._let_go()
-        while len(_kept) > MOST_KEPT:
-            _kept.popleft().close()
 
     def _note_view(self, kind: object, view: object) -> None:
         super()._note_view(kind, view)
@@ -69,6 +72,13 @@ class RunView(Bridge):
     def _let_go(self) -> None:
         if self._is_over and self.was_left:
             self.close()
+
+    def close(self) -> None:
+        """Let go of the page; idempotent."""
+        with _lock:
+            if self in _kept:
+                _kept.remove(self)
+        super().close()
 
     def cancel(self) -> None:
         """Stop the run; what came is kept."""
