@@ -15,13 +15,15 @@ from operator import attrgetter, itemgetter
 import duckdb
 
 from nbdurable.stored import StoredEntry
-from nbdurable.stores.duckdb.schema import ALIAS, COLUMNS, KEYS
+from nbdurable.stores.duckdb import instances
+from nbdurable.stores.duckdb.schema import ALIAS, COLUMNS, KEYS, ROW_GROUP_SIZE
 from nbdurable.wire import clean
 
 Row = tuple[object, ...]
 Query = tuple[str, tuple[object, ...]]  # with its parameters
 
 _MOST_VALUES = 8  # rows of one statement; for more an appender is quicker
+_MERGED_CHARS = 32 << 20  # what a full group of rows may hold of payloads, and be merged with others
 _BY_CONTENT = frozenset({"blobs", "contexts"})
 _IMAGED = frozenset({"moves", "annotations", "experiments"})
 _entry_row = attrgetter(*COLUMNS["entries"])
@@ -33,6 +35,7 @@ def _columns(table: str, *names: str) -> itemgetter[Row]:
 
 _placed_entry = _columns("entries", "seq", "session_id", "id", "n", "depth", "moves_leaf")
 _placed_move = _columns("moves", "session_id", "entry_id", "seq")
+_PAYLOAD = COLUMNS["entries"].index("payload")
 
 
 class Batch:
@@ -97,6 +100,8 @@ class Inserter:
         # A flag of this cursor alone: planning an insert costs more than it does.
         cursor.execute("pragma disable_optimizer")
         self._statements: dict[tuple[str, int], duckdb.Statement] = {}
+        self._entries = self._chars = 0  # that were written, and of their payloads
+        self._is_merging = True
 
     def close(self) -> None:
         """Free the cursor."""
@@ -104,6 +109,7 @@ class Inserter:
 
     def write(self, batch: Batch) -> None:
         """Store a batch in one transaction; on an error nothing of it is left open."""
+        self._weigh(batch.rows.get("entries", ()))
         if len(batch.rows) == 1 and len(batch) <= _MOST_VALUES:
             ((table, rows),) = batch.rows.items()
             self._insert(table, rows)
@@ -118,6 +124,18 @@ class Inserter:
             with contextlib.suppress(duckdb.Error):
                 self._cursor.execute("rollback")
             raise
+
+    def _weigh(self, entries: Sequence[Row]) -> None:
+        """Let checkpoints merge small groups of rows only where their payloads are small too.
+
+        To merge two it has all of them in memory at once, as text.
+        """
+        self._entries += len(entries)
+        self._chars += sum(len(str(row[_PAYLOAD])) for row in entries)
+        is_light = self._chars * ROW_GROUP_SIZE <= _MERGED_CHARS * self._entries
+        if is_light != self._is_merging:
+            self._is_merging = is_light
+            instances.set_merges(self._cursor, instances.MERGES if is_light else 0)
 
     def _insert(self, table: str, rows: Sequence[Row]) -> None:
         if len(rows) <= _MOST_VALUES:

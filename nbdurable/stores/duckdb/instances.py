@@ -15,6 +15,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+MERGES = 2  # of groups of rows, that a checkpoint makes of each table; DuckDB makes 100
 
 _lock = threading.Lock()
 _spare: tuple[int, duckdb.DuckDBPyConnection] | None = None  # with the process that made it
@@ -26,13 +27,20 @@ def take() -> duckdb.DuckDBPyConnection:
     with _lock:
         if _spare is not None and _spare[0] == os.getpid():
             (_, connection), _spare = _spare, None
+            set_merges(connection, MERGES)
             return connection
     connection = duckdb.connect(":memory:", config=_CONFIG)
     # Without a script, as in a notebook, DuckDB draws what takes over two seconds on stdout.
     connection.execute("set enable_progress_bar = false")
     connection.execute("set checkpoint_on_detach = 'DISABLED'")
     connection.execute("pragma disable_checkpoint_on_shutdown")
+    set_merges(connection, MERGES)
     return connection
+
+
+def set_merges(connection: duckdb.DuckDBPyConnection, count: int) -> None:
+    """Set how many merges of groups of rows a checkpoint of this instance makes of each table."""
+    connection.execute(f"set max_vacuum_tasks = {count}")
 
 
 def give_back(connection: duckdb.DuckDBPyConnection) -> None:
