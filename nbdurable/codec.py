@@ -54,8 +54,11 @@ def encode(
     run_id: str | None = None,
     moves_leaf: bool | None = True,
     source_id: str | None = None,
+    as_json: Callable[[Json], str] = dumps,
 ) -> StoredEntry:
     """Return the stored form of `entry` under a header given by the caller (B20).
+
+    `as_json` writes a message's payload; it returns what `dumps` does.
 
     Raises
     ------
@@ -64,7 +67,7 @@ def encode(
     EntryError
         The entry is of no kind that can be stored, or ephemeral.
     """
-    payload, columns = _payload(entry)
+    payload, columns = _payload(entry, as_json)
     return StoredEntry(
         id=id,
         session_id=session_id,
@@ -80,9 +83,9 @@ def encode(
     )
 
 
-def _payload(entry: Entry) -> tuple[str, dict[str, object]]:
+def _payload(entry: Entry, as_json: Callable[[Json], str]) -> tuple[str, dict[str, object]]:
     if isinstance(entry, MessageEntry) and not entry.ephemeral:
-        return _message_payload(entry)
+        return _message_payload(entry, as_json)
     if isinstance(entry, CompactionEntry):
         wire: dict[str, Json] = {"v": PAYLOAD_VERSION, "summary": entry.summary}
         wire["first_kept_id"] = entry.first_kept_id
@@ -102,7 +105,9 @@ def _payload(entry: Entry) -> tuple[str, dict[str, object]]:
     )
 
 
-def _message_payload(entry: MessageEntry) -> tuple[str, dict[str, object]]:
+def _message_payload(
+    entry: MessageEntry, as_json: Callable[[Json], str]
+) -> tuple[str, dict[str, object]]:
     message, reply = entry.message, entry.message.reply
     wire: dict[str, Json] = {"v": PAYLOAD_VERSION, "role": message.role}
     wire["blocks"] = [block_to_dict(block) for block in message.blocks]
@@ -119,7 +124,7 @@ def _message_payload(entry: MessageEntry) -> tuple[str, dict[str, object]]:
             "ttft_s": finite(reply.ttft_s),
             **_usage_columns(reply.usage),
         }
-    payload = dumps(wire)
+    payload = as_json(wire)
     if entry.is_repaired or ("\ufffd" in payload and _holds_surrogate(wire)):
         payload = dumps({**wire, "repaired": True})
     return payload, columns
@@ -274,8 +279,7 @@ def _glimpse(block: Block) -> str:
 
 def one_line(text: str, limit: int = PREVIEW_CHARS) -> str:
     """Return `text` with white space folded and control characters dropped, cut to `limit`."""
-    words = plain = " ".join(text[: 8 * limit].split())
-    if not words.isprintable():
-        plain = "".join(char for char in words if char.isprintable() or char in "\u200d\ufe0f")
-    plain = clean(plain) or ""
+    plain = " ".join(text[: 8 * limit].split())
+    if not plain.isprintable():  # half a character is not either
+        plain = "".join(char for char in plain if char.isprintable() or char in "\u200d\ufe0f")
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"

@@ -201,7 +201,7 @@ def reply_to_dict(reply: Reply) -> dict[str, Json]:
     named = {name: getattr(reply, name) for name in _REPLY_PLAIN}
     named |= {name: finite(named[name]) for name in _REPLY_NUMBERS}
     wire = _present({**named, "usage": reply.usage.to_dict() if reply.usage else None})
-    return {**wire, "params": json.loads(reply.params_json)}
+    return {**wire, "params": json.loads(reply.params_json) if reply.params_json != "{}" else {}}
 
 
 def reply_from_dict(wire: Mapping[str, Json]) -> Reply:

@@ -25,6 +25,7 @@ from nbdurable.formats.planting import Hidden
 from nbdurable.formats.report import ImportedSession, Oddity
 from nbdurable.formats.source import READ_ERRORS, Assets, SourceFile
 from nbdurable.formats.values import Damage, Found, read_values
+from nbdurable.frozen import collected_later
 from nbdurable.stores.base import Store
 
 # The order decides where a value could be of two formats.
@@ -40,10 +41,10 @@ READERS = {
 }
 _SNIFFED = 20  # records that are looked at to find the format
 _BAR_FROM_BYTES = 8 << 20
-# What is stored at once: several of DuckDB's groups of rows, which go straight to the file, so that
-# few rows go through its log and are written twice; and as many bytes as fit, with what is made of
-# them, twice over into little memory.
-_PART_ENTRIES = 8_200
+# What is stored at once: one or several of DuckDB's groups of 2,048 rows, which go straight to the
+# file, so that few rows go through its log and are written twice; and as many bytes as fit, with
+# what is made of them, twice over into little memory.
+_PART_ENTRIES, _GROUP_ENTRIES = 8_200, 2_050
 _PART_BYTES = 10 << 20
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
@@ -150,17 +151,21 @@ class Importer:
         """Add conversations in their order: some are stored while the next ones are read."""
         pool = ThreadPoolExecutor(1, "nbdurable-import")
         try:
-            before: tuple[_Some, Future[list[Added]]] | None = None
-            for some in _in_parts(made, stream):
-                talks = [one for one in some if isinstance(one, Conversation)]
-                now = some, pool.submit(adder.add_all, talks)
-                if before is not None:
-                    self._take(*before)
-                before = now
-            if before is not None:
-                self._take(*before)
+            with collected_later():
+                self._add_parts(_in_parts(made, stream), adder, pool)
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def _add_parts(self, parts: Iterable[_Some], adder: Adder, pool: ThreadPoolExecutor) -> None:
+        before: tuple[_Some, Future[list[Added]]] | None = None
+        for some in parts:
+            talks = [one for one in some if isinstance(one, Conversation)]
+            now = some, pool.submit(adder.add_all, talks)
+            if before is not None:
+                self._take(*before)
+            before = now
+        if before is not None:
+            self._take(*before)
 
     def _adder(self, name: str, reader: Reader) -> Adder:
         if name not in self._adders:
@@ -220,7 +225,9 @@ def _in_parts(made: Iterable[Conversation | Damage], stream: _Stream) -> Iterato
     for one in made:
         some.append(one)
         count += len(one.drafts) if isinstance(one, Conversation) else 1
-        if count >= _PART_ENTRIES or stream.count - began >= _PART_BYTES:
+        size = (stream.count - began) / _PART_BYTES
+        is_enough = count >= _PART_ENTRIES or (size >= 1 and count >= _GROUP_ENTRIES)
+        if is_enough or size >= 2:
             yield some
             some = []
             count, began = 0, stream.count

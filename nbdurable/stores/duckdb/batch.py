@@ -10,7 +10,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 
 import duckdb
 
@@ -23,10 +23,13 @@ Row = tuple[object, ...]
 Query = tuple[str, tuple[object, ...]]  # with its parameters
 
 _MOST_VALUES = 8  # rows of one statement; for more an appender is quicker
-_MERGED_CHARS = 32 << 20  # what a full group of rows may hold of payloads, and be merged with others
+_MERGED_CHARS = (
+    32 << 20
+)  # what a full group of rows may hold of payloads, and be merged with others
 _BY_CONTENT = frozenset({"blobs", "contexts"})
 _IMAGED = frozenset({"moves", "annotations", "experiments"})
-_entry_row = attrgetter(*COLUMNS["entries"])
+_entry_row = itemgetter(*map(StoredEntry._fields.index, COLUMNS["entries"]))
+_session_of = itemgetter(StoredEntry._fields.index("session_id"))
 
 
 def _columns(table: str, *names: str) -> itemgetter[Row]:
@@ -52,7 +55,7 @@ class Batch:
         """Stage completed entries."""
         if entries:
             self.rows.setdefault("entries", []).extend(map(_entry_row, entries))
-            self.changes.update(entry.session_id for entry in entries)
+            self.changes.update(map(_session_of, entries))
 
     def stage(self, table: str, record: object, **extra: object) -> None:
         """Stage one record of a table; `extra` gives the columns that the record lacks."""

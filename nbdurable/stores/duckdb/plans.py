@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from nbdurable.errors import EntryError, EntryNotFound, SessionExists, shown
 from nbdurable.stored import (
@@ -227,21 +228,19 @@ class Plans:
 
 def numbered(entry: StoredEntry, seq: int, n: int, depth: int, moves_leaf: bool) -> StoredEntry:
     """Return an entry with the columns that a store assigns, as it is stored."""
-    row = entry._replace(
-        seq=seq,
-        n=n,
-        depth=depth,
-        moves_leaf=moves_leaf,
-        cost_usd=_real(entry.cost_usd),
-        seconds=_real(entry.seconds),
-        ttft_s=_real(entry.ttft_s),
-    )
-    return StoredEntry._make((*row[:-1], digest_of(row)))
-
-
-def _real(number: float | None) -> float | None:
+    row: list[Any] = list(entry)
+    row[_NUMBERS] = seq, n, depth
+    row[_MOVES_LEAF] = moves_leaf
     # A whole number comes back from a column of reals as one, which a digest tells apart.
-    return None if number is None else float(number)
+    row[_REALS] = [None if number is None else float(number) for number in row[_REALS]]
+    row[-1] = digest_of(StoredEntry._make(row))
+    return StoredEntry._make(row)
+
+
+_place_of = StoredEntry._fields.index
+_NUMBERS = slice(_place_of("seq"), _place_of("depth") + 1)
+_REALS = slice(_place_of("cost_usd"), _place_of("ttft_s") + 1)
+_MOVES_LEAF = _place_of("moves_leaf")
 
 
 def _check_home(entry: StoredEntry, session_id: str, homes: dict[str, str]) -> None:
