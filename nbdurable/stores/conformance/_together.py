@@ -24,6 +24,7 @@ from nbdurable.stores.conformance._base import (
     session_of,
     stored,
 )
+from nbdurable.stores.together import HeldEntry, outlines
 
 CONTEXT = Context(digest="c" * 64, system="Be brief.", tools_json="[]")
 
@@ -44,6 +45,10 @@ def all_beside(session_id: str, entries: list[StoredEntry]) -> Beside:
 
 def _move(session_id: str, entry_id: str | None, seq: int = 0) -> Move:
     return Move(session_id=session_id, entry_id=entry_id, seq=seq, created_at=NOW)
+
+
+def _held(entry: StoredEntry) -> HeldEntry:
+    return HeldEntry(**{name: getattr(entry, name) for name in HeldEntry._fields})
 
 
 def _other_run(store: Store) -> str:
@@ -219,3 +224,20 @@ class TogetherPromises(ContractBase):
         assert contents(store) == before
         [kept] = store.append("new", entries[:1])
         assert kept.n == 1
+
+    # B59
+    def test_outlines_say_of_sessions_what_reading_them_says(self, store: Store) -> None:
+        store.create_session(session_of("a"), [stored("a", text="nul \0"), stored("a")])
+        [first, second] = store.append("s", chain(2))
+        store.move("s", second.id, NOW)
+        moved = store.move("s", first.id, NOW)
+        [note] = store.annotate([annotation_of("s", target_id=first.id)])
+
+        found = outlines(store, ["a", "s"])
+
+        for session_id in ("a", "s"):
+            told = list(found[session_id].entries.values())
+            read = store.load_entries(session_id)
+            assert told == [_held(entry) for entry in read]
+        assert (found["s"].move, found["s"].note_ids) == (moved, frozenset({note.id}))
+        assert (found["a"].move, found["a"].note_ids) == (None, frozenset())

@@ -31,6 +31,7 @@ from nbdurable.stores.duckdb.rows import (
     as_entry,
     as_experiment,
     as_move,
+    as_outlines,
     as_runs,
     as_session,
     as_summaries,
@@ -153,22 +154,13 @@ class Reader:
 
     def outlines(self, session_ids: list[str]) -> dict[str, Outline]:
         """Return what sessions hold, without what their entries say."""
-        entries, moves, notes = self.read(
-            lambda cursor: [cursor.execute(query, [session_ids]).fetchall() for query in _OUTLINES]
-        )
-        held: dict[str, dict[str, HeldEntry]] = {}
-        for row in entries:
-            held.setdefault(row[0], {})[row[1]] = HeldEntry._make(row)
-        last = {move.session_id: move for move in map(as_move, moves)}
-        note_ids: dict[str, set[str]] = {}
-        for session_id, id in notes:
-            note_ids.setdefault(session_id, set()).add(id)
-        return {
-            id: Outline(
-                entries=held[id], move=last.get(id), note_ids=frozenset(note_ids.get(id, ()))
+        return as_outlines(
+            *self.read(
+                lambda cursor: [
+                    cursor.execute(query, [session_ids]).fetchall() for query in _OUTLINES
+                ]
             )
-            for id in held
-        }
+        )
 
     # -- beside the tree -----------------------------------------------------------------------
 

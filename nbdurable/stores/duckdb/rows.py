@@ -20,6 +20,7 @@ from nbdurable.stored import (
     StoredEntry,
 )
 from nbdurable.stores.duckdb.schema import FIELDS
+from nbdurable.stores.together import HeldEntry, Outline
 
 T = TypeVar("T")
 Row = Sequence[Any]
@@ -68,6 +69,26 @@ def as_runs(runs: Iterable[Row], ended: Iterable[Row]) -> list[tuple[RunRecord, 
 def _as_run(row: Row) -> RunRecord:
     values = dict(zip(FIELDS["runs"], row, strict=True))
     return RunRecord(**{**values, "input_ids": tuple(values["input_ids"])})
+
+
+def as_outlines(
+    entries: Iterable[Row], moves: Iterable[Row], notes: Iterable[Row]
+) -> dict[str, Outline]:
+    """Return the outlines of sessions of rows of their entries, moves by ``seq``, and notes' ids.
+
+    A session without an entry has none.
+    """
+    held: dict[str, dict[str, HeldEntry]] = {}
+    for row in entries:
+        held.setdefault(row[0], {})[row[1]] = HeldEntry._make(row)
+    last = {move.session_id: move for move in map(as_move, moves)}
+    note_ids: dict[str, set[str]] = {}
+    for session_id, id in notes:
+        note_ids.setdefault(session_id, set()).add(id)
+    return {
+        id: Outline(entries=held[id], move=last.get(id), note_ids=frozenset(note_ids.get(id, ())))
+        for id in held
+    }
 
 
 def no_blob(sha256: str, store: str) -> StoreError:

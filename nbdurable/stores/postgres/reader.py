@@ -26,6 +26,7 @@ from nbdurable.stores.duckdb.rows import (
     as_entry,
     as_experiment,
     as_move,
+    as_outlines,
     as_runs,
     as_session,
     as_summaries,
@@ -36,6 +37,7 @@ from nbdurable.stores.duckdb.schema import FIELDS
 from nbdurable.stores.duckdb.state import no_session
 from nbdurable.stores.postgres.line import Asked, Rows
 from nbdurable.stores.postgres.workers import Workers
+from nbdurable.stores.together import HeldEntry, Outline
 
 T = TypeVar("T")
 
@@ -54,6 +56,12 @@ _EXPERIMENTS = _select("experiments", "session_id = $1 and counter > $2", "count
 _RUNS = _select("runs", "session_id = $1", "counter")
 _RUN_ENDS = _select("run_ends", "session_id = $1")
 _CONTEXT = _select("contexts", "digest = $1")
+_OF_SOME = "session_id = any($1::text[])"
+_OUTLINES = (
+    f"select {', '.join(HeldEntry._fields)} from nbd.entries where {_OF_SOME} order by seq",
+    _select("moves", _OF_SOME, "seq"),
+    f"select session_id, id from nbd.annotations where {_OF_SOME}",
+)
 _BLOB = "select data from nbd.blobs where sha256 = $1"
 
 # Each count grows with a commit of the session, and with nothing else.
@@ -118,6 +126,10 @@ class Reader:
     def moves(self, session_id: str, after_seq: int) -> list[Move]:
         """Return moves by ``seq``."""
         return self._of_session(as_move, _MOVES, session_id, after_seq)
+
+    def outlines(self, session_ids: Sequence[str]) -> dict[str, Outline]:
+        """Return what sessions hold, without what their entries say."""
+        return as_outlines(*self._ask(*((query, [list(session_ids)]) for query in _OUTLINES)))
 
     def changes(self, session_id: str) -> int:
         """Return how many rows of the session an image of it reads."""

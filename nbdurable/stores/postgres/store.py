@@ -43,6 +43,7 @@ from nbdurable.stores.postgres.plans import Plans
 from nbdurable.stores.postgres.query import PostgresQuestion
 from nbdurable.stores.postgres.reader import Reader
 from nbdurable.stores.postgres.workers import Workers
+from nbdurable.stores.together import Outline
 
 T = TypeVar("T")
 
@@ -144,6 +145,10 @@ class PostgresStore:
     def load_entries(self, session_id: str, after_n: int = 0) -> list[StoredEntry]:
         """Return the session's entries with ``n`` above `after_n`, by ``seq``."""
         return self._held().entries(session_id, after_n)
+
+    def outlines(self, session_ids: Sequence[str]) -> dict[str, Outline]:
+        """Return the outlines of those of the sessions that hold entries; see `together`."""
+        return self._held().outlines(session_ids)
 
     def changes(self, session_id: str) -> int:
         """Return how many rows of the session its image reads, as of now, whoever wrote them."""
