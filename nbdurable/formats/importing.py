@@ -41,10 +41,10 @@ READERS = {
 }
 _SNIFFED = 20  # records that are looked at to find the format
 _BAR_FROM_BYTES = 8 << 20
-# What is stored at once: one or several of DuckDB's groups of 2,048 rows, which go straight to the
-# file, so that few rows go through its log and are written twice; and as many bytes as fit, with
-# what is made of them, twice over into little memory.
-_PART_ENTRIES, _GROUP_ENTRIES = 8_200, 2_050
+# What is stored at once: several of DuckDB's groups of rows, which go straight to the file, so that
+# few rows go through its log and are written twice; and as many bytes as fit, with what is made of
+# them, twice over into little memory.
+_PART_ENTRIES = 8_200
 _PART_BYTES = 10 << 20
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
@@ -225,9 +225,7 @@ def _in_parts(made: Iterable[Conversation | Damage], stream: _Stream) -> Iterato
     for one in made:
         some.append(one)
         count += len(one.drafts) if isinstance(one, Conversation) else 1
-        size = (stream.count - began) / _PART_BYTES
-        is_enough = count >= _PART_ENTRIES or (size >= 1 and count >= _GROUP_ENTRIES)
-        if is_enough or size >= 2:
+        if count >= _PART_ENTRIES or stream.count - began >= _PART_BYTES:
             yield some
             some = []
             count, began = 0, stream.count
