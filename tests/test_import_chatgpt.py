@@ -250,6 +250,7 @@ def test_a_message_that_changed_stands_beside_what_is_stored(store: Store) -> No
 
     assert outcomes(report)[0][1:] == ("grown", 1)
     assert "it is other than when it was imported as #" in told(report)
+    assert "changed in the source, or more is read of it now; both are kept" in told(report)
     assert outcomes(again)[0][1:] == ("unchanged", 0)
     texts = [e.preview for e in talks(store)[HERBS].entries if e.source_id == "a2"]
     assert texts == ["Every second day.", "Every third day."]

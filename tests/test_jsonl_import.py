@@ -171,6 +171,27 @@ def test_an_entry_of_other_content_is_reported_and_nothing_added(
     assert everything(store) == before
 
 
+# B62
+def test_what_an_older_version_read_otherwise_stays_as_it_is_stored(
+    store: Store, tmp_path: Path
+) -> None:
+    source = MemoryStore()
+    chat = opened(source)
+    chat.append("q")
+    older = [entry._replace(preview="", meta=True) for entry in source.load_entries("s")]
+    store.create_session(source.load_session("s"), older)
+    before = store.load_entries("s")
+    chat.append("r")
+    chat.export("a.jsonl")
+
+    report = nb.load("a.jsonl", store=store)
+
+    assert outcomes(report) == [("s", "grown", 1)]
+    what = "entry #1 was stored by a version that read its meta, preview otherwise"
+    assert f"{what}; it stays as it is stored" in str(report)
+    assert store.load_entries("s")[:1] == before
+
+
 # B11
 def test_an_open_handle_sees_what_was_imported(store: Store, tmp_path: Path) -> None:
     source = MemoryStore()

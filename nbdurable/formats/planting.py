@@ -257,8 +257,9 @@ class _Planting:
         if before is not None and _content(before.kind, before.payload) != content:
             version = derived_id(draft.at or 0, *parts, content)
             if version not in self._known:
-                told = f"it is other than when it was imported as #{before.n}; both are kept"
-                self._note(draft.key, told)
+                told = f"it is other than when it was imported as #{before.n}"
+                why = "changed in the source, or more is read of it now"
+                self._note(draft.key, f"{told}: {why}; both are kept")
             id = version
         return stored._replace(id=id, payload=payload)
 

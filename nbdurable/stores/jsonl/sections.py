@@ -135,6 +135,16 @@ def _hashes(wire: Json) -> Iterator[str]:
 # -- into a store ------------------------------------------------------------------------------
 
 Outcome = Literal["added", "grown", "unchanged", "refused"]
+_TOLD = 3  # entries that one session tells of
+_BLANK = StoredEntry("", "", None, "", "", 0)
+# The columns that say of a payload what it says itself.
+_READ = {
+    name: getattr(_BLANK, name)
+    for name in (
+        "role meta model stop_reason input_tokens output_tokens cache_read_tokens "
+        "cache_write_tokens reasoning_tokens cost_usd seconds ttft_s preview"
+    ).split()
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,18 +179,23 @@ def add(store: Store, section: Section) -> Addition:
 
 def _grow(store: Store, section: Section, here: Section) -> Addition:
     known = {entry.id: entry for entry in here.entries}
+    odd: list[str] = []
     for entry in section.entries:
-        if entry.id in known and _content(entry) != _content(known[entry.id]):
-            what = f"entry #{known[entry.id].n} ({entry.id}) is here with another content"
+        stored = known.get(entry.id, entry)
+        if _content(entry) == _content(stored):
+            continue
+        if _said(entry) != _said(stored):
+            what = f"entry #{stored.n} ({entry.id}) is here with another content"
             return Addition(outcome="refused", told=f"{what}; nothing of the session was added")
+        odd.append(_read_otherwise(entry, stored))
     fresh = tuple(entry for entry in section.entries if entry.id not in known)
     beside = _lacking(section.beside, here.beside)
-    told: str | None = None
     if _is_ahead(section, here):
         beside = replace(beside, moves=section.beside.moves[len(here.beside.moves) :])
     elif fresh:
         fresh = tuple(entry._replace(moves_leaf=False) for entry in fresh)
-        told = "the session went on here too; what is new stands beside it, its position stays"
+        odd.append("the session went on here too; what is new stands beside it, its position stays")
+    told = "; ".join(odd[:_TOLD]) or None
     if not fresh and beside == NOTHING:
         return Addition(outcome="unchanged", told=told)
     kept = store.append(section.session.id, fresh, beside=beside)
@@ -189,6 +204,18 @@ def _grow(store: Store, section: Section, here: Section) -> Addition:
 
 def _content(entry: StoredEntry) -> StoredEntry:
     return entry._replace(seq=0, n=0, depth=0, digest="", moves_leaf=None)
+
+
+def _said(entry: StoredEntry) -> StoredEntry:
+    """Return an entry without the columns that are read of its payload."""
+    return _content(entry)._replace(**_READ)
+
+
+def _read_otherwise(entry: StoredEntry, stored: StoredEntry) -> str:
+    """Say of an entry whose payload is stored as it is that more, or less, was read of it then."""
+    names = [name for name in _READ if getattr(entry, name) != getattr(stored, name)]
+    what = f"entry #{stored.n} was stored by a version that read its {', '.join(names)} otherwise"
+    return f"{what}; it stays as it is stored"
 
 
 def _lacking(given: Beside, here: Beside) -> Beside:
