@@ -23,9 +23,7 @@ Row = tuple[object, ...]
 Query = tuple[str, tuple[object, ...]]  # with its parameters
 
 _MOST_VALUES = 8  # rows of one statement; for more an appender is quicker
-_MERGED_CHARS = (
-    32 << 20
-)  # what a full group of rows may hold of payloads, and be merged with others
+_MERGED_CHARS = 32 << 20  # most payload of a full group of rows that is merged with others
 _BY_CONTENT = frozenset({"blobs", "contexts"})
 _IMAGED = frozenset({"moves", "annotations", "experiments"})
 _entry_row = itemgetter(*map(StoredEntry._fields.index, COLUMNS["entries"]))
