@@ -10,14 +10,23 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbdurable.annotations import Annotations
 from nbdurable.commands import doctor, forget
 from nbdurable.commands.listing import list_sessions
-from nbdurable.commands.places import check_session, console, existing_path, existing_store
-from nbdurable.errors import NbDurableError, shown
+from nbdurable.commands.places import (
+    check_session,
+    console,
+    existing_path,
+    existing_store,
+    named,
+    named_file,
+)
+from nbdurable.errors import NbDurableError, StoreError, shown
 from nbdurable.outline import position
 from nbdurable.reprs import one_line
 
@@ -53,10 +62,11 @@ exit codes: 0 done, 1 it could not be done or is damaged, 2 wrong arguments, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; `argv` defaults to the process's arguments."""
-    arguments = _parser().parse_args(argv)
     _write_any_text()
+    arguments = _parser().parse_args(argv)
     try:
-        return int(arguments.command(arguments))
+        with _warnings_in_a_line():
+            return int(arguments.command(arguments))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -64,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (NbDurableError, OSError) as exc:
-        print(f"nbdurable: {one_line(str(exc), 1_000)}", file=sys.stderr)
+        print(f"nbdurable: {one_line(_told(exc), 1_000)}", file=sys.stderr)
         return 1
 
 
@@ -80,11 +90,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     listing = commands.add_parser("ls", help="list the sessions of a store, newest first")
-    listing.add_argument("store", nargs="?", metavar="STORE", help="the store's file")
+    listing.add_argument("store", nargs="?", type=named, metavar="STORE", help="the store's file")
     listing.set_defaults(command=list_sessions)
 
     tree = commands.add_parser("show", help="show a session as a tree")
-    tree.add_argument("store", nargs="?", metavar="STORE", help="the store's file")
+    tree.add_argument("store", nargs="?", type=named, metavar="STORE", help="the store's file")
     tree.add_argument("session", metavar="SESSION", help="the session's id")
     tree.add_argument("--ids", action="store_true", help="add the id of each entry")
     tree.set_defaults(command=_show)
@@ -92,16 +102,16 @@ def _parser() -> argparse.ArgumentParser:
     _add_files(commands)
 
     check = commands.add_parser("check", help="look for damage in a store; changes nothing")
-    check.add_argument("file", nargs="?", metavar="FILE", help="the store's file")
+    check.add_argument("file", nargs="?", type=named, metavar="FILE", help="the store's file")
     check.set_defaults(command=_check)
 
     repair = commands.add_parser("repair", help="mend a store that a crash damaged")
-    repair.add_argument("file", nargs="?", metavar="FILE", help="the store's file")
+    repair.add_argument("file", nargs="?", type=named, metavar="FILE", help="the store's file")
     repair.set_defaults(command=_repair)
 
     backup = commands.add_parser("backup", help="copy a store while it is in use")
-    backup.add_argument("file", metavar="FILE", help="the store's file")
-    backup.add_argument("to", metavar="TO", help="the copy, a new file")
+    backup.add_argument("file", type=named, metavar="FILE", help="the store's file")
+    backup.add_argument("to", type=named, metavar="TO", help="the copy, a new file")
     backup.set_defaults(command=_backup)
 
     forget.add(commands)
@@ -113,7 +123,9 @@ def _parser() -> argparse.ArgumentParser:
     fetch.set_defaults(command=_fetch)
 
     demo = commands.add_parser("demo", help="a conversation that survives kill -9, in a minute")
-    demo.add_argument("--store", metavar="PATH", help="keep the conversation in this file")
+    demo.add_argument(
+        "--store", type=named_file, metavar="PATH", help="keep the conversation in this file"
+    )
     demo.add_argument("--keep", action="store_true", help="keep the temporary file")
     demo.set_defaults(command=_demo)
     return parser
@@ -125,17 +137,22 @@ def _add_files(commands: _Commands) -> None:
     export.add_argument("session", metavar="SESSION", help="the session's id")
     export.add_argument(
         "file",
+        type=named,
         metavar="FILE",
         help=".jsonl (without loss), .md, .html, .json or .parquet; an earlier one is replaced",
     )
     export.add_argument("--at", metavar="ENTRY", help="only the path to this entry: id or number")
-    export.add_argument("--store", metavar="STORE", help="the store's file")
+    export.add_argument("--store", type=named, metavar="STORE", help="the store's file")
     export.add_argument("--format", metavar="FORMAT", help="by default what FILE's suffix says")
     export.set_defaults(command=_export)
 
     load = commands.add_parser("import", help="add the sessions of exported files to a store")
-    load.add_argument("file", metavar="FILE", nargs="+", help="files, a folder or a .zip")
-    load.add_argument("--store", metavar="STORE", help="the store's file, made when missing")
+    load.add_argument(
+        "file", type=named, metavar="FILE", nargs="+", help="files, a folder or a .zip"
+    )
+    load.add_argument(
+        "--store", type=named, metavar="STORE", help="the store's file, made when missing"
+    )
     load.add_argument("--format", metavar="FORMAT", help="by default what the file looks like")
     load.add_argument(
         "--hidden",
@@ -146,8 +163,8 @@ def _add_files(commands: _Commands) -> None:
     load.set_defaults(command=_import)
 
     copy = commands.add_parser("copy", help="copy the sessions of a store to another")
-    copy.add_argument("source", metavar="A", help="a store's file, or a .jsonl")
-    copy.add_argument("target", metavar="B", help="likewise, made when missing")
+    copy.add_argument("source", type=named, metavar="A", help="a store's file, or a .jsonl")
+    copy.add_argument("target", type=named, metavar="B", help="likewise, made when missing")
     copy.add_argument("--prefix", metavar="P", default="", help="before the ids of the copies")
     copy.add_argument(
         "--session", metavar="SESSION", action="append", help="only this one; may come again"
@@ -162,6 +179,9 @@ def _show(arguments: argparse.Namespace) -> int:
     from nbdurable.stores import release_store
     from nbdurable.terminal import render_tree
 
+    if arguments.store is None and Path(arguments.session).is_file():
+        path = shown(arguments.session)
+        raise StoreError(f"file {path} was given alone; give a session of it too, see nbdurable ls")
     store = existing_store(arguments.store)
     try:
         check_session(store, arguments.session)
@@ -204,7 +224,7 @@ def _export(arguments: argparse.Namespace) -> int:
 def _entry_id(image: Loaded, given: str | None) -> str | None:
     if given is None:
         return None
-    found = image.id_of(int(given)) if given.isdecimal() else given
+    found = image.id_of(int(given)) if given.isdecimal() and len(given) < 20 else given
     return image.stored(found or given).id
 
 
@@ -251,6 +271,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _repair(arguments: argparse.Namespace) -> int:
     from nbdurable.stores.duckdb import DuckDBStore
+    from nbdurable.stores.duckdb.checking import check
     from nbdurable.stores.duckdb.repair import RepairNotice
 
     path = existing_path(arguments.file)
@@ -259,9 +280,12 @@ def _repair(arguments: argparse.Namespace) -> int:
         DuckDBStore(path).close()
     for warning in told:
         print(one_line(str(warning.message), 1_000))
-    if not told:
-        print(f"{one_line(path, 1_000)} has no damage that can be mended; see nbdurable check")
-    return 0
+    name, damage = one_line(path, 1_000), [each for each in check(path).findings if each.is_damage]
+    if damage:
+        print(f"{name} has damage that cannot be mended; go back to a backup ({damage[0]})")
+    elif not told:
+        print(f"{name} has no damage that can be mended; see nbdurable check")
+    return int(bool(damage))
 
 
 def _backup(arguments: argparse.Namespace) -> int:
@@ -293,8 +317,28 @@ def _demo(arguments: argparse.Namespace) -> int:
 # -- helpers -----------------------------------------------------------------------------------
 
 
+def _told(exc: Exception) -> str:
+    if not isinstance(exc, OSError) or isinstance(exc, NbDurableError) or exc.filename is None:
+        return str(exc)
+    return f"file {shown(exc.filename)} cannot be used ({exc.strerror}); choose another path"
+
+
+@contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    """Show a warning as an error is shown, without the place in the code that it comes from."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *rest: f"nbdurable: {one_line(str(message), 1_000)}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+
+
 def _write_any_text() -> None:
     """Let a terminal that cannot show a character show a question mark instead."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed before this process began
+            setattr(sys, name, open(os.devnull, "w"))
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

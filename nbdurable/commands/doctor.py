@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from nbdurable.commands.places import console, named_store
+from nbdurable.commands.places import console, named, named_store
 from nbdurable.errors import ModelError, NbDurableError, StoreLocked, shown
 from nbdurable.reprs import count, one_line
 
@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
         "Changes nothing. Ends with 1 when something is wrong.",
     )
     parser.add_argument(
-        "store", nargs="?", metavar="STORE", help="the store's file, or its address"
+        "store", nargs="?", type=named, metavar="STORE", help="the store's file, or its address"
     )
     parser.add_argument(
         "--model", metavar="M", help="ask this model for one word, which a provider may charge"
@@ -309,6 +309,6 @@ def _answer(model: str) -> Line:
             run = chat.run("Answer with the word: yes", show=None)
     except ModelError as exc:
         return Line("wrong", "model", f"{shown(model)} does not answer: {exc}")
-    except NbDurableError as exc:
+    except (NbDurableError, ValueError) as exc:
         return Line("wrong", "model", str(exc))
     return Line("ok", "model", f"{shown(model)} answers, in {run.seconds or 0:.1f} s")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from nbdurable.commands.places import check_session, existing_path, existing_store
+from nbdurable.commands.places import check_session, existing_path, existing_store, named
 from nbdurable.reprs import one_line
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("session", metavar="SESSION", help="the session's id")
     parser.add_argument(
-        "--store", metavar="STORE", help="the store's file, a .jsonl, or postgresql://…"
+        "--store",
+        type=named,
+        metavar="STORE",
+        help="the store's file, a .jsonl, or postgresql://…",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="tell what would be removed, and change nothing"

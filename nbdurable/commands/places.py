@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import os
 import sys
@@ -17,6 +18,23 @@ if TYPE_CHECKING:
     from nbdurable.stores.base import Store
 
 DEFAULT_STORE = "nbdurable.duckdb"
+
+
+def named(text: str) -> str:
+    """Return a path that was given; refuse an empty one, as of ``"$CHATS"`` without a value.
+
+    Left to itself it would mean the default store, or the working folder.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty; give one, or leave it out")
+    return text
+
+
+def named_file(text: str) -> str:
+    """Return the path of a file that was given; refuse what is none."""
+    if "://" in text or text == ":memory:":
+        raise argparse.ArgumentTypeError("this is no file; give the path of one")
+    return named(text)
 
 
 def existing_store(given: str | None) -> Store:
@@ -47,18 +65,28 @@ def check_session(store: Store, session_id: str) -> None:
     ids = [summary.session.id for summary in store.list_sessions()]
     if session_id in ids:
         return
-    near = difflib.get_close_matches(session_id, ids, n=3, cutoff=0.5) or ids[:3]
-    hint = f"did you mean {', '.join(map(shown, near))}?" if near else "it has no sessions yet"
+    near = difflib.get_close_matches(session_id, ids, n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(map(shown, near))}?" if near else _present(ids)
     raise SessionNotFound(
         f"session {shown(session_id)} is not in store {shown(store.name)} "
         f"({count(len(ids), 'session')}); {hint}"
     )
 
 
+def _present(ids: list[str]) -> str:
+    if not ids:
+        return "it has no sessions yet"
+    return f"it has {', '.join(map(shown, ids[:3]))}{', …' if ids[3:] else ''}"
+
+
 def console() -> Console:
     """Return where to write what is more than lines."""
     from rich.console import Console
 
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # for main() to end with, as for commands that print lines
+
     # a pipe has no width: give long lines room instead of cutting them at 80
     is_sized = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, width=None if is_sized else 160)
+    return Piped(highlight=False, width=None if is_sized else 160)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
 from nbdurable.errors import ImportFormatError, StoreError, shown
-from nbdurable.formats.importing import READERS, Importer
+from nbdurable.formats.importing import READERS, Importer, Target
 from nbdurable.formats.planting import Hidden
 from nbdurable.formats.redaction import Redact
 from nbdurable.formats.report import ImportReport
@@ -177,34 +179,40 @@ def load(
         )
     if hidden not in get_args(Hidden):
         raise ValueError(f"hidden is {shown(hidden)}; give 'meta' or 'skip'")
-    with sources(path) as found:
-        opened = open_store(
-            store if store is not None else os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
+    given = store if store is not None else os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
+    with sources(path) as found, ExitStack() as stack:
+
+        @cache
+        def target() -> Store:
+            opened = open_store(given)
+            stack.callback(release_store, opened)
+            return _lasting(opened)
+
+        return _imported(found, _shown_path(path), target, format, hidden)
+
+
+def _lasting(store: Store) -> Store:
+    if isinstance(store, RecordingStore):
+        raise StoreError(
+            f"recording {store.name!r} is never written, so nothing can be imported to "
+            "it; give the path of a store that lasts, such as 'chats.duckdb'"
         )
-        try:
-            if isinstance(opened, RecordingStore):
-                raise StoreError(
-                    f"recording {opened.name!r} is never written, so nothing can be imported to "
-                    "it; give the path of a store that lasts, such as 'chats.duckdb'"
-                )
-            return _imported(found, _shown_path(path), opened, format, hidden)
-        finally:
-            release_store(opened)
+    return store
 
 
 def _imported(
-    found: Sources, path: str, store: Store, format: str | None, hidden: Hidden
+    found: Sources, path: str, target: Target, format: str | None, hidden: Hidden
 ) -> ImportReport:
     from nbdurable.formats import jsonl
 
-    importer = Importer(store, None if format == "jsonl" else format, hidden, now_us())
+    importer = Importer(target, None if format == "jsonl" else format, hidden, now_us())
     foreign = []
     for file in found.files:
         is_own = file.path is not None and (format == "jsonl" or jsonl.is_ours(file.path))
         if file.path is None or not is_own or format not in (None, "jsonl"):
             foreign.append(file)
             continue
-        own = jsonl.load(file.path, store)
+        own = jsonl.load(file.path, target)
         importer.sessions += own.sessions
         importer.oddities += own.oddities
         importer.formats["jsonl"] = ""
@@ -214,7 +222,7 @@ def _imported(
     return ImportReport(
         path=path,
         format=", ".join(importer.formats),
-        store=store.name,
+        store=target().name,
         sessions=tuple(importer.sessions),
         oddities=tuple(importer.oddities),
         times=times,

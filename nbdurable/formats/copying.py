@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from nbdurable.annotations import with_ids
@@ -24,6 +25,7 @@ from nbdurable.errors import (
     shown,
 )
 from nbdurable.forking import remapped
+from nbdurable.formats.importing import Target
 from nbdurable.formats.report import ImportedSession, ImportReport, Oddity
 from nbdurable.ids import derived_id
 from nbdurable.stored import Beside, SessionRecord
@@ -71,11 +73,17 @@ def copy(
     """
     if "\0" in prefix:
         raise ImportFormatError(f"prefix {shown(prefix)} cannot be used; give text without NUL")
-    with _opened(source, must_exist=True) as here, _filled(target) as there:
-        if here is there and not prefix:
-            raise StoreError(
-                f"store {here.name!r} is source and target; give another target, or a prefix"
-            )
+    with _opened(source, must_exist=True) as here, ExitStack() as stack:
+
+        @cache
+        def there() -> Store:
+            opened = stack.enter_context(_filled(target))
+            if here is opened and not prefix:
+                raise StoreError(
+                    f"store {here.name!r} is source and target; give another target, or a prefix"
+                )
+            return opened
+
         return _copied(here, there, prefix, _ids(here, session_ids))
 
 
@@ -93,13 +101,13 @@ def _ids(store: Store, wanted: Sequence[str] | None) -> list[str]:
     return sorted(chosen, key=lambda id: (known[id], id))
 
 
-def _copied(here: Store, there: Store, prefix: str, ids: list[str]) -> ImportReport:
+def _copied(here: Store, there: Target, prefix: str, ids: list[str]) -> ImportReport:
     sessions, oddities = [], []
     for session_id in ids:
         section = section_of(here, session_id)
         if prefix:
             section = renamed(section, prefix, set(ids))
-        addition = _added(here, there, section)
+        addition = _added(here, there(), section)
         sessions.append(
             ImportedSession(
                 id=section.session.id,
@@ -113,7 +121,7 @@ def _copied(here: Store, there: Store, prefix: str, ids: list[str]) -> ImportRep
     return ImportReport(
         path=here.name,
         format="store",
-        store=there.name,
+        store=there().name,
         sessions=tuple(sessions),
         oddities=tuple(oddities),
     )
@@ -271,7 +279,7 @@ def _filled(where: Where) -> Iterator[Store]:
 
     store = _Recorded(os.fspath(where))
     if os.path.exists(where) and os.path.getsize(where):
-        load(Path(where), store)
+        load(Path(where), lambda: store)
     yield store
     export_store(store, where, "jsonl")
 

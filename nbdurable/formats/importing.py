@@ -8,7 +8,7 @@ entry is told where it is, and the next one is read.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -49,6 +49,7 @@ _PART_BYTES = 10 << 20
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 _Some = list[Conversation | Damage]
+Target = Callable[[], Store]  # made when something is to be added, and not before
 
 
 class _Unreadable(Exception):
@@ -78,8 +79,8 @@ class _Stream:
 class Importer:
     """Imports files to one store and keeps what is to be told."""
 
-    def __init__(self, store: Store, format: str | None, hidden: Hidden, now: int) -> None:
-        self._store = store
+    def __init__(self, target: Target, format: str | None, hidden: Hidden, now: int) -> None:
+        self._target = target
         self._format = format
         self._hidden = hidden
         self._now = now
@@ -170,7 +171,7 @@ class Importer:
     def _adder(self, name: str, reader: Reader) -> Adder:
         if name not in self._adders:
             self._adders[name] = Adder(
-                self._store, name, has_ids=reader.HAS_IDS, now=self._now, hidden=self._hidden
+                self._target(), name, has_ids=reader.HAS_IDS, now=self._now, hidden=self._hidden
             )
         return self._adders[name]
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nbdurable.errors import EntryError, ImportFormatError, TreeError
+from nbdurable.formats.importing import Target
 from nbdurable.formats.redaction import Redact, Redactor
 from nbdurable.formats.report import ImportedSession, ImportReport, Oddity
 from nbdurable.loaded import Loaded
@@ -69,10 +70,11 @@ def _write(path: Path, sections: Iterable[Section], store: Store, redact: Redact
     write_recording(path, lines_of(sections, fetch, is_redacted=redact is not None))
 
 
-def load(path: Path, store: Store) -> ImportReport:
+def load(path: Path, target: Target) -> ImportReport:
     """Add the sessions of a recording to a store, each in one transaction."""
-    report = ImportReport(path=os.fspath(path), format="jsonl", store=store.name)
     with opened(path) as recording:
+        store = target()
+        report = ImportReport(path=os.fspath(path), format="jsonl", store=store.name)
         try:
             for section in recording.sections(store.put_blob):
                 report = _with(report, section, _added(store, section))

@@ -102,7 +102,7 @@ def sources(paths: PathLike | Iterable[PathLike]) -> Iterator[Sources]:
     listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     assets, found, archives = Assets(), list[SourceFile](), list[zipfile.ZipFile]()
     try:
-        for path in map(Path, listed):
+        for path in map(_named, listed):
             inside = _files_of(path.expanduser(), assets, archives)
             if not inside:
                 raise StoreError(
@@ -114,6 +114,12 @@ def sources(paths: PathLike | Iterable[PathLike]) -> Iterator[Sources]:
     finally:
         for archive in archives:
             archive.close()
+
+
+def _named(path: PathLike) -> Path:
+    if not os.fspath(path):  # which `Path` takes for the working folder
+        raise StoreError("file '' has no name; give the path of what to import")
+    return Path(path)
 
 
 def _files_of(path: Path, assets: Assets, archives: list[zipfile.ZipFile]) -> list[SourceFile]:

@@ -21,7 +21,7 @@ from nbdurable.errors import NbDurableError, StoreError, shown
 from nbdurable.stored import StoredEntry, is_intact
 from nbdurable.stores.duckdb import faults, gaps, instances, schema
 from nbdurable.stores.duckdb.log import commits_from, read_log, silent_break
-from nbdurable.stores.duckdb.place import real_path
+from nbdurable.stores.duckdb.place import check_kind, real_path
 from nbdurable.stores.duckdb.schema import ALIAS, COLUMNS, FIELDS, TABLES
 from nbdurable.stores.duckdb.views import VIEWS
 from nbdurable.wire import digest
@@ -75,6 +75,7 @@ def check(path: str | os.PathLike[str], *, timeout_s: float = 2.0) -> Report:
         It cannot be read at all; the text says whether ``nbdurable repair`` may help.
     """
     name = real_path(path)
+    check_kind(name)
     log = read_log(name)
     position = silent_break(log)
     if position is not None:

@@ -54,7 +54,8 @@ def back_up(cursor: duckdb.DuckDBPyConnection, path: str, to: str) -> None:
             _put_in_place(fresh, to)
         place.sync_folder(to)
     except duckdb.Error as exc:
-        raise faults.told(exc, path if faults.torn_block(exc) else to) from exc
+        is_of_source = faults.torn_block(exc) or f'"{path}"' in str(exc)
+        raise faults.told(exc, path if is_of_source else to) from exc
     except OSError as exc:
         if isinstance(exc, StoreError):
             raise

@@ -127,10 +127,7 @@ def check_place(path: str, *, read_only: bool = False) -> None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise StoreError(f"folder {folder!r} of store {path!r} does not exist; create it first")
-    if os.path.isdir(path):
-        raise StoreError(f"store {path!r} is a folder; give the path of a file in it")
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise StoreError(f"store {path!r} is no regular file; choose another path")
+    check_kind(path)
     if os.name == "posix" and "\\" in path:
         raise StoreError(
             f"store {path!r} has a backslash in its path, which DuckDB takes for a folder; "
@@ -163,6 +160,14 @@ def check_place(path: str, *, read_only: bool = False) -> None:
             f"folder {folder!r} of store {path!r} cannot be written "
             f"({exc.strerror}); change its permissions, or choose another folder"
         ) from exc
+
+
+def check_kind(path: str) -> None:
+    """Raise `StoreError` for what is there and is no file: a pipe would be waited for."""
+    if os.path.isdir(path):
+        raise StoreError(f"store {path!r} is a folder; give the path of a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise StoreError(f"store {path!r} is no regular file; choose another path")
 
 
 def create_store(connection: duckdb.DuckDBPyConnection, path: str) -> None:

@@ -59,6 +59,8 @@ def opened(path: Path) -> Iterator[Recording]:
     ImportFormatError
         It is no recording, one of a newer version, or damaged.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+        raise StoreError(f"file {os.fspath(path)!r} is no regular file; choose another path")
     try:
         file = path.open("rb")
     except OSError as exc:
