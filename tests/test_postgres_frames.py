@@ -207,3 +207,28 @@ def test_what_writes_or_reads_elsewhere_is_refused(shared: Library, query: str) 
 
     assert plain_rows(shared.sql(counts)) == before
     shared._held().put_blob("a", b"the store still takes what is written")
+
+
+# B59
+@pytest.mark.parametrize(
+    "joined",
+    [
+        "entries e join annotations a on a.target_id = e.id",
+        "entries e join entries p on p.id = e.parent_id",
+        "entries e join messages m using (id)",
+        "entries e join branches b on b.leaf_id = e.id",
+        "entries e join sessions s on s.parent_entry_id = e.id",
+        "entries e join sessions s on s.position_id = e.id",
+        "entries e join runs r on r.id = e.run_id",
+        "entries e join runs r on r.leaf_id = e.id",
+        "entries e join runs r on r.start_leaf_id = e.id",
+        "entries e join runs r on r.rerun_of = e.id",
+    ],
+)
+def test_rows_are_joined_by_ids_as_in_a_duckdb_store(
+    twins: tuple[Library, Library], joined: str
+) -> None:
+    plain, shared = (library.sql(f"select e.seq from {joined} order by 1") for library in twins)
+
+    assert list(shared["seq"]) == list(plain["seq"])
+    assert len(plain) > 0

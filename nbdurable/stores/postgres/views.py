@@ -21,6 +21,11 @@ def _made_at(column: str) -> str:
     return f"nbdurable.make_timestamptz({column})"
 
 
+def _entry(column: str) -> str:
+    """Give a reference that nothing checks, kept as text, the type of ``id``, to join by it."""
+    return f"nbd.uuid_or_null({column}) as {column.partition('.')[2]}"
+
+
 FUNCTIONS: tuple[str, ...] = (
     # Exact to the microsecond: the product is a whole number that a real holds.
     """create function nbdurable.make_timestamptz(us bigint) returns timestamptz
@@ -124,7 +129,7 @@ _USED = ", ".join(f"nbd.count_in(e.usage_json, '{name}') as {name}" for name in 
 
 VIEWS: dict[str, str] = {
     "sessions": f"""
-        select s.id, s.parent_session_id, s.parent_entry_id,
+        select s.id, s.parent_session_id, {_entry("s.parent_entry_id")},
             {_made_at("s.created_at")} as created_at,
             coalesce(f.preview, '') as title, coalesce(u.entries, 0) as entries,
             coalesce(u.leaves, 0) as leaves, u.models,
@@ -158,8 +163,10 @@ VIEWS: dict[str, str] = {
     """,
     "runs": f"""
         select r.counter, r.session_id, r.id, r.kind, r.model, r.params_json as params, r.moves,
-            r.start_leaf_id, r.input_ids, r.rerun_of, r.experiment_id, r.cell, r.origin, r.owner,
-            {_made_at("r.created_at")} as started_at, e.outcome, e.error, e.steps, e.leaf_id,
+            {_entry("r.start_leaf_id")}, r.input_ids, {_entry("r.rerun_of")},
+            r.experiment_id, r.cell, r.origin, r.owner,
+            {_made_at("r.created_at")} as started_at, e.outcome, e.error, e.steps,
+            {_entry("e.leaf_id")},
             e.seconds, {_USED},
             e.cost_usd, {_made_at("e.created_at")} as ended_at,
             i.preview as input, a.n as leaf_n, a.preview as answer, c.system, c.tools_json as tools
@@ -208,8 +215,8 @@ VIEWS: dict[str, str] = {
         group by e.session_id, e.model, day order by e.session_id, e.model, day
     """,
     "annotations": f"""
-        select a.counter, a.session_id, a.target_id, a.name, a."by" as author, a.value_json, a.note,
-            {_made_at("a.created_at")} as created_at
+        select a.counter, a.session_id, {_entry("a.target_id")}, a.name, a."by" as author,
+            a.value_json, a.note, {_made_at("a.created_at")} as created_at
         from (select *, row_number() over (
                 partition by session_id, target_id, name, "by" order by counter desc) as newest
             from nbd.annotations) a
