@@ -22,6 +22,7 @@ from nbdurable.stores.duckdb.checking import check
 from nbdurable.stores.duckdb.repair import RepairNotice
 from nbdurable.stores.duckdb.spool import Spool
 from nbdurable.stores.forgetting import forget
+from nbdurable.stores.memory import MemoryStore
 
 
 @pytest.fixture
@@ -215,7 +216,14 @@ def test_an_unknown_session_is_refused(path: Path) -> None:
 # B63
 @pytest.mark.parametrize(
     ("where", "told"),
-    [("gone.duckdb", "store 'gone.duckdb' is not there"), (":memory:", "is not there; give the")],
+    [
+        ("gone.duckdb", "store 'gone.duckdb' is not there"),
+        (":memory:", "store ':memory:' is no path; close it and give that of its file"),
+        (
+            MemoryStore(),
+            r"close it .* \(a memory store keeps nothing once it is closed",
+        ),
+    ],
 )
 def test_a_store_that_is_not_there_is_refused(where: str, told: str) -> None:
     with pytest.raises(StoreError, match=told):

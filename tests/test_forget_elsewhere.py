@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 from forgetting import SECRETS, all_but, fill, holding, new_store
 from postgres_server import Server
@@ -13,6 +14,7 @@ from nbdurable.cli import main
 from nbdurable.errors import SessionNotFound, StoreError
 from nbdurable.models.scripted import ScriptedModel
 from nbdurable.stores.conformance import contents
+from nbdurable.stores.duckdb import place
 from nbdurable.stores.duckdb.schema import TABLES
 from nbdurable.stores.forgetting import forget
 from nbdurable.stores.jsonl import RecordingStore
@@ -51,6 +53,22 @@ class TestCommand:
         error = capsys.readouterr().err
         assert error.startswith("nbdurable: session 'sekret' is not in store")
         assert "did you mean 'secret'" in error
+
+    def test_a_store_is_opened_once(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        opened: list[str] = []
+        attach = place.attach_file
+
+        def counted(connection: duckdb.DuckDBPyConnection, *given: str) -> None:
+            opened.append(given[0])
+            attach(connection, *given)
+
+        monkeypatch.setattr(place, "attach_file", counted)
+
+        assert main(["forget", "secret", "--store", str(path), "--dry-run"]) == 0
+
+        assert opened == [str(path)]
 
     def test_it_asks_for_a_session(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit, match="2"):

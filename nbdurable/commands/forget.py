@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from nbdurable.commands.places import check_session, existing_path, existing_store, named
+from nbdurable.errors import SessionNotFound
 from nbdurable.reprs import one_line
 
 if TYPE_CHECKING:
@@ -43,15 +44,24 @@ def add(commands: Commands) -> None:
 
 
 def _forget(arguments: argparse.Namespace) -> int:
-    from nbdurable.stores import release_store
     from nbdurable.stores.forgetting import forget
 
-    store = existing_store(arguments.store)
+    path = existing_path(arguments.store)
     try:
-        check_session(store, arguments.session)
-    finally:
-        release_store(store)
-    told = forget(existing_path(arguments.store), arguments.session, dry_run=arguments.dry_run)
+        told = forget(path, arguments.session, dry_run=arguments.dry_run)
+    except SessionNotFound:
+        _name_near_ones(path, arguments.session)
+        raise
     for line in told.lines():
         print(one_line(line, 2_000))
     return 0
+
+
+def _name_near_ones(path: str, session_id: str) -> None:
+    from nbdurable.stores import release_store
+
+    store = existing_store(path)
+    try:
+        check_session(store, session_id)
+    finally:
+        release_store(store)

@@ -161,11 +161,16 @@ def forget(store: str | os.PathLike[str], session_id: str, *, dry_run: bool = Fa
     StoreError
         It could not be done, or an answer of the session is on its way; nothing was changed.
     """
+    if not isinstance(store, str | os.PathLike) or store == ":memory:":
+        raise StoreError(
+            f"store {shown(store)} is no path; close it and give that of its file (a memory store "
+            "keeps nothing once it is closed)"
+        )
     where = os.fspath(store)
     if "://" in where:
         return _forget_in_database(where, session_id, dry_run=dry_run)
     path = os.path.realpath(os.path.expanduser(where))
-    if where == ":memory:" or not os.path.exists(path):
+    if not os.path.exists(path):
         raise StoreError(f"store {shown(where)} is not there; give the path of a store's file")
     if path.endswith(".jsonl"):
         from nbdurable.stores.jsonl.forgetting import forget_in_recording
