@@ -23,6 +23,8 @@ CORE := errors ids blocks frozen wire entries codec stored events tree pairing v
 	stores/memory_session models/base models/sound
 LAB_OPTIONS := --ServerApp.ip=127.0.0.1 --ServerApp.allow_root=True --ServerApp.log_level=WARN \
 	--LabApp.default_url=/lab/tree/index.ipynb
+# JupyterLab asks two servers for news at each start, and its reader whether it may.
+NEWS := @jupyterlab/apputils-extension:announcements
 empty :=
 comma := ,
 CORE_FILES := $(subst $(empty) $(empty),$(comma),$(strip $(patsubst %,nbdurable/%.py,$(CORE))))
@@ -66,6 +68,7 @@ $(VENV)/created.stamp:
 
 $(VENV)/demo.stamp: pyproject.toml $(VENV)/created.stamp
 	$(call pip_install,.[demo],Installing nbdurable and JupyterLab into $(VENV))
+	@$(VENV)/bin/jupyter labextension disable $(NEWS) >/dev/null 2>&1
 
 $(VENV)/test.stamp: pyproject.toml $(VENV)/created.stamp
 	$(call pip_install,.[demo$(comma)test],Installing nbdurable and its test tools into $(VENV))

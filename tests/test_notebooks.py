@@ -40,6 +40,7 @@ INDEX = FOLDER / "index.ipynb"
 NUMBERED = [path for path in NOTEBOOKS if path != INDEX]
 QUICKSTART, *RECORDED = NUMBERED
 PROMPT, TOOLS = FOLDER / "02_explore_a_prompt.ipynb", FOLDER / "04_tools_and_side_effects.ipynb"
+TABLES = FOLDER / "03_sessions_as_data.ipynb"
 IMPORT, TEAM = FOLDER / "05_bring_your_chatgpt_export.ipynb", FOLDER / "06_share_with_a_team.ipynb"
 ANSWERED = "[(line.verb, line.is_hit) for line in chat.replay_report().lines]"
 ASKING = {"run", "rerun", "then", "sample", "grid"}
@@ -91,6 +92,8 @@ def on_recording(path: Path, folder: Path) -> nbformat.NotebookNode:
     """
     client = client_of(path, folder)
     client.allow_errors = True
+    shown = "library.sessions()" if path == TABLES else "chat.entries()"
+    insert(client.nb, len(client.nb.cells), "alive", f"len({shown})")
     if path != INDEX:
         probed(client.nb, {"answered": ANSWERED, **({"changed": CHANGED} if path == TOOLS else {})})
     return client.execute(env=surroundings(folder, has_model=False))
@@ -151,6 +154,15 @@ def test_a_recorded_notebook_leaves_its_recording_alone(
 
     copies = {file.name: file.read_bytes() for file in (folder / "recordings").iterdir()}
     assert copies == {file.name: file.read_bytes() for file in RECORDINGS.iterdir()}
+
+
+# B54
+@pytest.mark.parametrize("path", [*RECORDED, INDEX], ids=lambda path: path.stem)
+def test_what_a_notebook_shows_goes_on_working_after_its_last_cell(
+    path: Path, executed: Executed
+) -> None:
+    """A reader scrolls up to the tree and presses *Rerun*: a closed session would not answer."""
+    assert int(shown_by(cell_of(executed(path), "alive"))) > 0
 
 
 # -- each ------------------------------------------------------------------------------------------
