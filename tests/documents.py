@@ -67,6 +67,18 @@ def blocks_of(page: str) -> list[Block]:
     return list(_with_outputs(found))
 
 
+def indented_in(page: str) -> list[int]:
+    """Return the lines where blocks begin that are indented and not fenced, so that none is run."""
+    found, fence, before = [], "", ""
+    for number, line in enumerate(page.splitlines(), 1):
+        if fence or (opened := _FENCE.match(line)):
+            fence = ("" if line.strip() == fence else fence) if fence else opened[2]
+        elif not before.strip() and line.startswith("    ") and line.strip():
+            found.append(number)
+        before = line
+    return found
+
+
 def _with_outputs(found: list[Block]) -> Iterator[Block]:
     for block, after in zip_longest(found, found[1:]):
         is_shown = after is not None and after.language == "text" and block.language != "text"

@@ -12,7 +12,17 @@ from pathlib import Path
 
 import pytest
 from benchmarks import figures
-from documents import DOCS, PAGES, ROOT, Provider, Reader, blocks_of, commands_in, fits
+from documents import (
+    DOCS,
+    PAGES,
+    ROOT,
+    Provider,
+    Reader,
+    blocks_of,
+    commands_in,
+    fits,
+    indented_in,
+)
 from generate_behaviours import PAGE as BEHAVIOURS
 from generate_behaviours import page as behaviours_page
 
@@ -77,6 +87,7 @@ def test_every_block_of_a_page_is_run_or_is_what_one_shows(path: Path) -> None:
     odd = [f"{b.line}: {b.language}" for b in blocks if b.language not in LANGUAGES]
 
     assert [one for one in odd if not re.search(r"\{(eval-rst|toctree|include)\}", one)] == []
+    assert indented_in(told(path)) == []
 
 
 class TestTheReader:
