@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +33,7 @@ from nbdurable.outline import position
 from nbdurable.reprs import one_line
 
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import TypeAlias
 
     from nbdurable.formats.report import ImportReport
@@ -64,8 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; `argv` defaults to the process's arguments."""
     _write_any_text()
     arguments = _parser().parse_args(argv)
+    interrupts: list[int] = []
     try:
-        with _warnings_in_a_line():
+        with _warnings_in_a_line(), _noted(interrupts):
             return int(arguments.command(arguments))
     except KeyboardInterrupt:
         return 130
@@ -74,8 +78,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (NbDurableError, OSError) as exc:
+        if interrupts:
+            return 130
         print(f"nbdurable: {one_line(_told(exc), 1_000)}", file=sys.stderr)
         return 1
+    except Exception:
+        if interrupts:  # DuckDB makes a RuntimeError of it, an extension's import an ImportError
+            return 130
+        raise
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -321,6 +331,24 @@ def _told(exc: Exception) -> str:
     if not isinstance(exc, OSError) or isinstance(exc, NbDurableError) or exc.filename is None:
         return str(exc)
     return f"file {shown(exc.filename)} cannot be used ({exc.strerror}); choose another path"
+
+
+@contextmanager
+def _noted(interrupts: list[int]) -> Iterator[None]:
+    """Note that an interrupt came, whatever becomes of its exception on the way."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -238,3 +238,30 @@ def test_a_closed_output_and_one_that_nobody_reads_are_no_traceback(
 
     assert "Traceback" not in done.stderr
     assert done.stdout.split() == [str(int(command == "show nope"))] * 2
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from nbdurable.cli import main
+from nbdurable.stores.duckdb import checking
+
+def asked(cursor):
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    long = "select count(*) from range(100_000_000_000) where range % 7 = 3"
+    return cursor.execute(long).fetchall()
+
+checking.counts = asked
+sys.exit(main(["check"]))
+"""
+
+
+def test_an_interrupt_in_the_middle_of_a_query_ends_with_130_and_no_traceback(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NBDURABLE_STORE": str(path)},
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stderr) == (130, "")
