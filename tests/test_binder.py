@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -120,6 +121,24 @@ def test_what_start_starts_finds_the_recorded_answers(tmp_path: Path) -> None:
 
     assert Path(started.stdout.strip()) == BINDER / "answers.jsonl"
     assert Path(started.stdout.strip()).is_file()
+
+
+def test_start_finds_them_wherever_it_stands_and_keeps_those_that_are_named(
+    tmp_path: Path,
+) -> None:
+    """`cd` says where it went when it looked into ``CDPATH``; a folder may have blanks."""
+    moved = shutil.copytree(BINDER, tmp_path / "a folder" / "binder")
+
+    def shown(**named: str) -> str:
+        command = ["binder/start", "printenv", "NBDURABLE_ANSWERS"]
+        env = {**os.environ, "CDPATH": ".", **named}
+        done = subprocess.run(
+            command, cwd=moved.parent, env=env, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    assert shown() == str(moved / "answers.jsonl")
+    assert shown(NBDURABLE_ANSWERS="mine") == "mine"
 
 
 def test_every_requirement_of_the_package_is_pinned_within_its_bounds() -> None:
