@@ -190,3 +190,10 @@ def folder_in_memory() -> Iterator[Path]:
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as made:
         yield Path(made)
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in an empty folder, whose store is the default one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NBDURABLE_STORE", raising=False)

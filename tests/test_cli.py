@@ -15,6 +15,7 @@ import pytest
 from nbdurable.cli import main
 from nbdurable.stored import SessionRecord, StoredEntry
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 stores = pytest.importorskip("nbdurable.stores")
 ROOT = Path(__file__).parent.parent
 
@@ -32,12 +33,6 @@ def entry(n: int, parent: int | None, role: str, preview: str) -> StoredEntry:
         cost_usd=0.5 if role == "assistant" else None,
         model="openai/m" if role == "assistant" else None,
     )
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("NBDURABLE_STORE", raising=False)
 
 
 @pytest.fixture

@@ -18,11 +18,7 @@ from nbdurable.formats.copying import copy
 from nbdurable.models.scripted import ScriptedModel
 from nbdurable.stores.duckdb import DuckDBStore
 
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("NBDURABLE_STORE", raising=False)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture

@@ -277,6 +277,19 @@ def test_a_second_pass_of_all_notebooks_makes_no_call_and_shows_the_same(
     assert differ == {path.stem: [] for path in RECORDED}
 
 
+# B55
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_all_cells_run_twice_in_one_kernel_without_an_error(path: Path, tmp_path: Path) -> None:
+    """What the first reading opened is open still when the second one begins."""
+    client = client_of(path, tmp_path)
+    client.nb = without_live_cells(client.nb)
+    with client.setup_kernel(env=surroundings(tmp_path, has_model=path == QUICKSTART)):
+        for _ in range(2):
+            for number, cell in enumerate(client.nb.cells):
+                client.execute_cell(cell, number)
+
+
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_a_team_shares_a_server_by_naming_it(tmp_path: Path, postgres: Server) -> None:
