@@ -142,6 +142,14 @@ class TestList:
         assert re.search(r"^support-42 +4 +\d{4}-\d\d-\d\d \d\d:\d\d ", row)
         assert "The customer" in row and "openai" not in row
 
+    @pytest.mark.parametrize(("columns", "begins"), [(24, "The custome…"), (12, "")])
+    def test_the_narrowest_terminal_gets_whole_ids_before_all_else(
+        self, path: Path, columns: int, begins: str
+    ) -> None:
+        rows = in_terminal("ls", str(path), columns=columns).splitlines()
+
+        assert f"support-42  {begins}".strip() in [row.strip() for row in rows]
+
     def test_the_store_of_this_folder_is_the_default(
         self, path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from nbdurable.stored import SessionSummary
 
 NUMBERS = ("entries", "branches", "cost")
-LEFT_OUT = ("models", "branches", "cost", "entries")
+LEFT_OUT = ("models", "branches", "cost", "entries", "last used (UTC)")
 """Columns that a narrow terminal goes without, this one first; the id is what is asked for."""
-MIN_BEGINS, GAP = 20, 2
+MIN_BEGINS, FEWEST_BEGINS, GAP = 20, 8, 2
 MOST_ID, MOST_MODELS = 32, 28
 
 
@@ -56,10 +56,11 @@ def _table(summaries: list[SessionSummary], width: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
         table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=True)
-    begins = max(MIN_BEGINS, width - _needed(columns))
-    table.add_column("begins", no_wrap=True, max_width=begins)
-    titles = [one_line(summary.title, begins) for summary in summaries]
-    for row in zip(*columns.values(), titles, strict=True):
+    begins = width - _needed(columns)
+    if begins >= FEWEST_BEGINS:
+        table.add_column("begins", no_wrap=True, max_width=begins)
+        columns["begins"] = [one_line(summary.title, begins) for summary in summaries]
+    for row in zip(*columns.values(), strict=True):
         table.add_row(*(Text(cell, overflow="ellipsis") for cell in row))
     return table
 
