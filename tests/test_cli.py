@@ -101,7 +101,7 @@ class TestFiles:
     ) -> None:
         main(["export", "support-42", "talk.jsonl"])
         other = stores.open_store("other.duckdb")
-        changed = entry(1, None, "user", "Another text")
+        changed = entry(1, None, "user", "Another text")._replace(payload='{"v":1}')
         other.create_session(SessionRecord(id="support-42", created_at=0), [changed])
         stores.release_store(other)
 

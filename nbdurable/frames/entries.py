@@ -116,7 +116,7 @@ class _Entries:
             )
         self.marks = question.rows(
             "select e.seq, a.name, a.author, a.value_json from annotations a "
-            "join nbd.entries e on e.id::varchar = a.target_id "
+            "join nbd.entries e on e.id::varchar = a.target_id::varchar "
             f"and e.session_id = a.session_id {where} order by a.counter",
             params,
         )
