@@ -336,7 +336,9 @@ def _told(exc: Exception) -> str:
 @contextmanager
 def _noted(interrupts: list[int]) -> Iterator[None]:
     """Note that an interrupt came, whatever becomes of its exception on the way."""
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or before in (signal.SIG_IGN, None):  # as for what a shell runs behind
         yield
         return
 
@@ -344,7 +346,7 @@ def _noted(interrupts: list[int]) -> Iterator[None]:
         interrupts.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, note)
     try:
         yield
     finally:

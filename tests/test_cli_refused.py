@@ -241,11 +241,14 @@ import signal, sys
 from nbdurable.cli import main
 from nbdurable.stores.duckdb import checking
 
+counts = checking.counts
+
 def asked(cursor):
     try:
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:
         raise RuntimeError("Query interrupted") from None  # as DuckDB does
+    return counts(cursor)
 
 checking.counts = asked
 sys.exit(main(["check"]))
@@ -262,3 +265,15 @@ def test_an_interrupt_in_the_middle_of_a_query_ends_with_130_and_no_traceback(pa
     )
 
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_command_that_its_shell_put_behind_is_not_interrupted(path: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", 'trap \'\' INT; exec "$0" -c "$1"', sys.executable, INTERRUPTED],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NBDURABLE_STORE": str(path)},
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
