@@ -28,13 +28,12 @@ from nbdurable.reruns import find_runs
 from nbdurable.session import Session
 from nbdurable.settings import Settings, ToolValue, checked_system
 from nbdurable.stored import SessionRecord
-from nbdurable.stores import open_store, release_store
+from nbdurable.stores import default_store, open_store, release_store
 from nbdurable.stores.base import Store
 from nbdurable.stores.jsonl import RecordingStore
 from nbdurable.tools import as_tools
 from nbdurable.wire import as_python
 
-DEFAULT_STORE = "nbdurable.duckdb"
 DEFAULT_MODEL = "local"
 MAX_LISTED = 5  # sessions of a recording that a warning names
 
@@ -104,8 +103,7 @@ def open(
     replays = _replay(replay, replay_model)
     settings = _settings(model, system, tools, hooks, max_steps, compact_above, budget_usd, params)
     chosen_id = new_session_id() if session_id is None else checked_session_id(session_id)
-    where = store if store is not None else os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
-    opened = open_store(where)
+    opened = open_store(default_store() if store is None else store)
     try:
         _recover(opened)
         recorded = _recorded_ids(opened)

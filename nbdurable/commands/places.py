@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from nbdurable.stores.base import Store
 
-DEFAULT_STORE = "nbdurable.duckdb"
-
 
 def named(text: str) -> str:
     """Return a path that was given; refuse an empty one, as of ``"$CHATS"`` without a value.
@@ -46,7 +44,9 @@ def existing_store(given: str | None) -> Store:
 
 def named_store(given: str | None) -> str:
     """Return the store that is meant, be it there or not."""
-    return given or os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
+    from nbdurable.stores import default_store
+
+    return given or default_store()
 
 
 def existing_path(given: str | None) -> str:

@@ -23,8 +23,7 @@ from nbdurable.formats.report import ImportReport
 from nbdurable.formats.source import PathLike, Sources, sources
 from nbdurable.ids import now_us
 from nbdurable.loaded import Loaded
-from nbdurable.opening import DEFAULT_STORE
-from nbdurable.stores import open_store, release_store
+from nbdurable.stores import default_store, open_store, release_store
 from nbdurable.stores.base import Store
 from nbdurable.stores.jsonl import RecordingStore
 
@@ -179,7 +178,7 @@ def load(
         )
     if hidden not in get_args(Hidden):
         raise ValueError(f"hidden is {shown(hidden)}; give 'meta' or 'skip'")
-    given = store if store is not None else os.environ.get("NBDURABLE_STORE") or DEFAULT_STORE
+    given = default_store() if store is None else store
     with sources(path) as found, ExitStack() as stack:
 
         @cache

@@ -15,10 +15,15 @@ from nbdurable.errors import StoreError, shown
 from nbdurable.stores.base import Store
 from nbdurable.wire import is_repaired
 
-__all__ = ["Store", "open_store", "release_store"]
+__all__ = ["Store", "default_store", "open_store", "release_store"]
 
 _lock = threading.Lock()
 _held: dict[str, tuple[Store, int]] = {}  # by real path, or by identity for memory stores
+
+
+def default_store() -> str:
+    """Return the store of who gives none: ``$NBDURABLE_STORE``, else a file in this folder."""
+    return os.environ.get("NBDURABLE_STORE") or "nbdurable.duckdb"
 
 
 def open_store(where: Store | str | os.PathLike[str], *, for_reading: bool = False) -> Store:

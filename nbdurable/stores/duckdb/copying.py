@@ -16,7 +16,7 @@ import duckdb
 
 from nbdurable.errors import StoreError, shown
 from nbdurable.stores.duckdb import faults, place, schema
-from nbdurable.stores.duckdb.schema import ALIAS, NEW_FILE, ROW_GROUP_SIZE, TABLES
+from nbdurable.stores.duckdb.schema import ALIAS, NEW_FILE, TABLES
 
 Params = Sequence[object]
 
@@ -79,9 +79,8 @@ def copied(
     queries : mapping
         By table what to write, as a query and its parameters.
     """
-    quoted, copy = fresh.replace("'", "''"), f"nbd_copy_{secrets.token_hex(4)}"
-    options = f"type duckdb, row_group_size {ROW_GROUP_SIZE}, {NEW_FILE}"
-    cursor.execute(f"attach '{quoted}' as {copy} ({options})")
+    copy = f"nbd_copy_{secrets.token_hex(4)}"
+    place.attach_file(cursor, fresh, f", {NEW_FILE}", copy)
     try:
         cursor.execute("begin")
         schema.create_tables(cursor, copy)

@@ -99,11 +99,13 @@ def fingerprint(path: str) -> Fingerprint | None:
     return None if 0 <= time.time_ns() - written_ns < tick_ns else found
 
 
-def attach_file(connection: duckdb.DuckDBPyConnection, path: str, options: str = "") -> None:
-    """Attach a file under the alias of this package."""
+def attach_file(
+    connection: duckdb.DuckDBPyConnection, path: str, options: str = "", alias: str = ALIAS
+) -> None:
+    """Attach a file, by default under the alias of this package."""
     quoted = path.replace("'", "''")
     sized = f"type duckdb, row_group_size {ROW_GROUP_SIZE}"
-    connection.execute(f"attach '{quoted}' as {ALIAS} ({sized}{options})")
+    connection.execute(f"attach '{quoted}' as {alias} ({sized}{options})")
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
