@@ -298,10 +298,10 @@ const CHANGES = {
   md(store, op, changed) {
     const row = store.live.get(op.run);
     if (!row) return;
-    const held = op.keep ? row.blocks[op.from]?.[2] : [];
-    if (op.from > row.blocks.length || !Array.isArray(held) || held.length < (op.keep ?? 0)) { changed.lost = true; return; }
-    const [[tag, attributes, children], ...others] = op.keep ? op.nodes : [["", {}, []]];
-    const nodes = op.keep ? [[tag, attributes, [...held.slice(0, op.keep), ...children]], ...others] : op.nodes;
+    const held = row.blocks[op.from], hasKept = Array.isArray(held) && held[2].length >= op.keep;
+    if (op.from > row.blocks.length || (op.keep && !hasKept)) { changed.lost = true; return; }
+    const nodes = [...op.nodes];
+    if (op.keep) nodes[0] = [nodes[0][0], nodes[0][1], [...held[2].slice(0, op.keep), ...nodes[0][2]]];
     row.blocks = [...row.blocks.slice(0, op.from), ...nodes];
     row.tail = op.tail ?? "";
     changed.runs.add(op.run);
