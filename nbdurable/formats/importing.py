@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -43,7 +42,7 @@ _SNIFFED = 20  # records that are looked at to find the format
 _BAR_FROM_BYTES = 8 << 20
 # What is stored at once: several of DuckDB's groups of rows, which go straight to the file, so that
 # few rows go through its log and are written twice; and as many bytes as fit, with what is made of
-# them, twice over into little memory.
+# them, into little memory.
 _PART_ENTRIES = 8_200
 _PART_BYTES = 10 << 20
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -149,24 +148,13 @@ class Importer:
     def _add_all(
         self, made: Iterable[Conversation | Damage], adder: Adder, stream: _Stream
     ) -> None:
-        """Add conversations in their order: some are stored while the next ones are read."""
-        pool = ThreadPoolExecutor(1, "nbdurable-import")
-        try:
-            with collected_later():
-                self._add_parts(_in_parts(made, stream), adder, pool)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        """Add conversations in their order, as many at once as one transaction takes.
 
-    def _add_parts(self, parts: Iterable[_Some], adder: Adder, pool: ThreadPoolExecutor) -> None:
-        before: tuple[_Some, Future[list[Added]]] | None = None
-        for some in parts:
-            talks = [one for one in some if isinstance(one, Conversation)]
-            now = some, pool.submit(adder.add_all, talks)
-            if before is not None:
-                self._take(*before)
-            before = now
-        if before is not None:
-            self._take(*before)
+        To read the next ones meanwhile in a thread takes longer: most of both is Python.
+        """
+        with collected_later():
+            for some in _in_parts(made, stream):
+                self._take(some, adder)
 
     def _adder(self, name: str, reader: Reader) -> Adder:
         if name not in self._adders:
@@ -175,8 +163,8 @@ class Importer:
             )
         return self._adders[name]
 
-    def _take(self, some: _Some, adding: Future[list[Added]]) -> None:
-        added = iter(adding.result())
+    def _take(self, some: _Some, adder: Adder) -> None:
+        added = iter(adder.add_all([one for one in some if isinstance(one, Conversation)]))
         for one in some:
             if isinstance(one, Damage):
                 self._tell(one.text, line=one.line)

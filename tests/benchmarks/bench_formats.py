@@ -1,8 +1,10 @@
 """Measure imports beside a bare pass of `ijson` over the same file; print a Markdown table.
 
-Exit code 1 when a target is missed. Each import runs in a process of its own, so that its peak of
-memory is its own; figures are seconds on processors, which a busy machine stretches less.
-``bench_formats.py 20`` takes that many megabytes in place of 1,000.
+Exit code 1 when a target is missed. The floor is what DuckDB alone takes for the rows that the
+import stored, whole groups of them at once: no import can be quicker than that. Each import runs
+in a process of its own, so that its peak of memory is its own; figures are seconds on processors,
+which a busy machine stretches less. ``bench_formats.py 20`` takes that many megabytes in place of
+1,000.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 from bench_core import Row, report
+
+from nbdurable.stores.duckdb.schema import ALIAS, NEW_FILE, ROW_GROUP_SIZE, create_tables
 
 MESSAGES = 50  # of one conversation
 MESSAGE_CHARS = 4_800
@@ -88,6 +93,28 @@ def bare_pass_s(path: Path) -> float:
     return time.process_time() - began
 
 
+def bare_insert_s(stored: Path, path: Path) -> float:
+    """Return how long DuckDB takes for a store's entries in an empty file of the same tables."""
+    with duckdb.connect() as connection:
+        connection.execute(f"attach '{stored}' as stored (read_only)")
+        options = f"{NEW_FILE}, row_group_size {ROW_GROUP_SIZE}"
+        connection.execute(f"attach '{path}' as {ALIAS} ({options})")
+        create_tables(connection, ALIAS)
+        connection.execute("use memory")
+        reading = connection.cursor().execute("select * from stored.nbd.entries")
+        connection.execute(f"use {ALIAS}.nbd")
+        taken_s = 0.0
+        while rows := reading.fetchmany(4 * ROW_GROUP_SIZE):
+            began = time.process_time()
+            connection.execute("begin")
+            appender = connection.appender("entries")
+            appender.append_rows(rows)
+            appender.flush()
+            connection.execute("commit")
+            taken_s += time.process_time() - began
+        return taken_s
+
+
 def bench_import(folder: Path) -> Iterator[Row]:
     """Time an import, and again when all of it is there."""
     path = folder / "conversations.json"
@@ -102,6 +129,8 @@ def bench_import(folder: Path) -> Iterator[Row]:
         target = 2.0 if title == "import" else None
         yield Row(f"{title} {what}, times ijson", float(seconds) / bare_s, "x", target)
         yield Row(f"{title} {what}, peak memory", float(peak_mb), "MB", 500)
+    floor_s = bare_insert_s(folder / "s.duckdb", folder / "bare.duckdb")
+    yield Row(f"DuckDB alone, entries {what}, times ijson", floor_s / bare_s, "x")
 
 
 if __name__ == "__main__":
