@@ -222,3 +222,15 @@ def test_places_are_taken_first_come_first_served_and_those_who_leave_lose_none(
         return came, lane.taken
 
     assert asyncio.run(story()) == (["first", "last"], 1)
+
+
+def test_cells_that_wait_are_no_tasks_of_the_loop(store: Store) -> None:
+    tasks: list[int] = []
+
+    def count(_: object) -> str:
+        tasks.append(len(asyncio.all_tasks()))
+        return "Yes."
+
+    opened(store, ScriptedModel(count)).sample(60, "Q", concurrency=2, show=None)
+
+    assert (len(tasks), max(tasks) < 30) == (60, True), tasks

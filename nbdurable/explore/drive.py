@@ -226,7 +226,7 @@ class Drive:
 
     async def _run(self) -> None:
         try:
-            await asyncio.gather(*(self._chain(chain) for chain in self.chains))
+            await asyncio.gather(*(self._feed(*fed) for fed in self._by_lane().items()))
         finally:
             with _lock:
                 _drives[self.handle.image].remove(self)
@@ -235,12 +235,36 @@ class Drive:
                 self.is_done = True
                 self.changed.notify_all()
 
-    async def _chain(self, chain: Sequence[Task]) -> None:
-        before: Run | None = None
-        for task in chain:
-            place = Place(self._lane(task.settings.model.name))
+    def _by_lane(self) -> dict[Lane, list[Sequence[Task]]]:
+        """Return chains by the lane that each begins on."""
+        by_lane: dict[Lane, list[Sequence[Task]]] = {}
+        for chain in self.chains:
+            by_lane.setdefault(self._lane(chain[0]), []).append(chain)
+        return by_lane
+
+    async def _feed(self, lane: Lane, chains: Sequence[Sequence[Task]]) -> None:
+        """Begin chains in their order, each once there is a place for its first cell.
+
+        A thousand that wait would be a thousand tasks, which each call of LiteLLM looks through.
+        """
+        begun: list[asyncio.Task[None]] = []
+        for chain in chains:
+            place = Place(lane)
             try:
                 await unless_set(self._stop, place.take())
+            except RunCancelled:
+                break
+            begun.append(asyncio.create_task(self._chain(chain, place)))
+        await asyncio.gather(*begun)
+
+    async def _chain(self, chain: Sequence[Task], place: Place) -> None:
+        """Run cells one after the other; the first has its place already."""
+        before: Run | None = None
+        for task in chain:
+            try:
+                if task is not chain[0]:
+                    place = Place(self._lane(task))
+                    await unless_set(self._stop, place.take())
                 before = await self._cell(task, before, place)
             except RunCancelled:
                 return
@@ -249,8 +273,8 @@ class Drive:
             if before is None or before.outcome not in FINISHED:
                 return
 
-    def _lane(self, model: str) -> Lane:
-        provider = model.split("/", 1)[0]
+    def _lane(self, task: Task) -> Lane:
+        provider = task.settings.model.name.split("/", 1)[0]
         if provider not in self._lanes:
             self._lanes[provider] = Lane(self._concurrency)
         return self._lanes[provider]

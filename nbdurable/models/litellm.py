@@ -330,6 +330,8 @@ async def _attempt(litellm: Any, call: _Call, reader: Reader) -> AsyncGenerator[
                 break
             for delta in reader.deltas(chunk):
                 yield delta
+            if _has_told_all(litellm, answer):
+                break
         if watch.reason is None:
             raise StreamCut
         yield reader.finish(
@@ -340,6 +342,23 @@ async def _attempt(litellm: Any, call: _Call, reader: Reader) -> AsyncGenerator[
         )
     finally:
         await answer.aclose()
+
+
+def _has_told_all(litellm: Any, answer: Any) -> bool:
+    """Whether nothing follows but LiteLLM's own records, which nobody has asked for.
+
+    After the usage it puts the answer together once more and prices it, a fifth of what a call
+    takes: for callbacks, of the process or of this call, and for its own budget.
+    """
+    if not getattr(answer, "sent_stream_usage", False):
+        return False
+    told = ("callbacks", "success_callback", "_async_success_callback", "max_budget")
+    of_call = ("dynamic_success_callbacks", "dynamic_async_success_callbacks")
+    log = getattr(answer, "logging_obj", None)
+    return not (
+        any(getattr(litellm, name, None) for name in told)
+        or any(getattr(log, name, None) for name in of_call)
+    )
 
 
 def _finish(answer: Any, reader: Reader) -> Delta:
