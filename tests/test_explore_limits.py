@@ -10,6 +10,7 @@ import pytest
 import nbdurable as nb
 from nbdurable.errors import ModelError
 from nbdurable.explore import drive
+from nbdurable.models.base import ModelRequest
 from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.stores.base import Store
 from nbdurable.testing import FakeOpenAI, steps
@@ -99,6 +100,60 @@ def test_the_budget_of_the_handle_holds_for_experiments_as_well(store: Store) ->
     with pytest.raises(nb.errors.BudgetExceeded):
         chat.sample(1, "R")
     assert model.call_count == 2
+
+
+# B26
+@pytest.mark.parametrize("places", [1, 2])
+def test_a_cell_that_waits_for_money_keeps_no_place_from_one_that_spends_it(
+    store: Store, places: int
+) -> None:
+    has_come = threading.Barrier(places, timeout=WAIT_S)
+
+    def look() -> str:
+        """Look until the cells that fit the budget have called."""
+        has_come.wait()
+        return "seen"
+
+    def step(request: ModelRequest) -> object:
+        return "Yes." if request.messages[-1].role == "tool" else calls(("look", {}))
+
+    model = ScriptedModel(step, price_usd=0.4, cost_usd=0.3)  # type: ignore[arg-type]
+    chat = opened(store, model, tools=[look])
+
+    exp = chat.sample(places + 2, "Q", budget_usd=0.3 * places + 0.35, concurrency=1, wait=False)
+
+    assert exp.wait(timeout_s=WAIT_S).is_done
+    assert [cell.state for cell in exp].count("missing") == 2
+    assert outcomes(store) == {"error": places}  # there is no money for their second calls
+
+
+# B26
+@pytest.mark.parametrize(
+    "error", [ValueError(), asyncio.CancelledError(), GeneratorExit(), BaseException()], ids=repr
+)
+def test_whatever_a_model_raises_for_one_cell_the_others_are_run_and_waited_for(
+    store: Store, error: BaseException
+) -> None:
+    class Dear(ScriptedModel):
+        asked = 0
+
+        def max_cost_usd(self, request: ModelRequest) -> float | None:
+            self.asked += 1
+            if self.asked == 4:  # at the call, twice for the first cell, and for the second
+                raise error
+            return 0.1
+
+    go = threading.Event()
+    model = Dear([go, "Yes."], "Yes.", cost_usd=0.1)
+    exp = opened(store, model).sample(5, "Q", budget_usd=9.0, concurrency=2, wait=False)
+    model.wait_for_request(4)
+
+    with pytest.raises(TimeoutError):
+        exp.wait(timeout_s=0.1)
+    go.set()
+
+    states = [cell.state for cell in exp.wait(timeout_s=WAIT_S)]
+    assert sorted(states) == ["done"] * 4 + ["missing"]
 
 
 # -- rate limits -----------------------------------------------------------------------------------
@@ -224,13 +279,15 @@ def test_places_are_taken_first_come_first_served_and_those_who_leave_lose_none(
     assert asyncio.run(story()) == (["first", "last"], 1)
 
 
-def test_cells_that_wait_are_no_tasks_of_the_loop(store: Store) -> None:
+@pytest.mark.parametrize("budget_usd", [None, 9.0, 1.0], ids=["free", "ample", "tight"])
+def test_cells_that_wait_are_no_tasks_of_the_loop(store: Store, budget_usd: float | None) -> None:
     tasks: list[int] = []
 
     def count(_: object) -> str:
         tasks.append(len(asyncio.all_tasks()))
         return "Yes."
 
-    opened(store, ScriptedModel(count)).sample(60, "Q", concurrency=2, show=None)
+    model = ScriptedModel(count, price_usd=0.4, cost_usd=0.01)
+    opened(store, model).sample(60, "Q", concurrency=2, show=None, budget_usd=budget_usd)
 
     assert (len(tasks), max(tasks) < 30) == (60, True), tasks

@@ -197,8 +197,7 @@ class Drive:
             live = [run for run in self.runs.values() if not run.is_done]
         for run in live:
             run.cancel()
-        loop = background_loop()
-        call_soon(loop, self._wake)
+        call_soon(background_loop(), self._wake)
 
     def stop(self) -> None:
         """Cancel, and wait a little until what came of it is stored."""
@@ -251,11 +250,18 @@ class Drive:
         for chain in chains:
             place = Place(lane)
             try:
-                await unless_set(self._stop, place.take())
+                await unless_set(self._stop, self._turn(chain[0], place))
             except RunCancelled:
                 break
             begun.append(asyncio.create_task(self._chain(chain, place)))
         await asyncio.gather(*begun)
+
+    async def _turn(self, task: Task, place: Place) -> None:
+        """Take a place; with a budget, once the cells before it have set theirs aside."""
+        if task.settings.budgets:
+            async with self._budget_gate:
+                pass
+        await place.take()
 
     async def _chain(self, chain: Sequence[Task], place: Place) -> None:
         """Run cells one after the other; the first has its place already."""
@@ -275,9 +281,7 @@ class Drive:
 
     def _lane(self, task: Task) -> Lane:
         provider = task.settings.model.name.split("/", 1)[0]
-        if provider not in self._lanes:
-            self._lanes[provider] = Lane(self._concurrency)
-        return self._lanes[provider]
+        return self._lanes.setdefault(provider, Lane(self._concurrency))
 
     # -- one cell --------------------------------------------------------------------------------
 
@@ -288,14 +292,13 @@ class Drive:
                 return None
             try:
                 run = await self._one_run(task, ask, place)
-            except (Exception, KeyboardInterrupt, SystemExit) as exc:  # of a model of the user's
-                if not isinstance(exc, NbDurableError):
+            except BaseException as exc:  # of a model of the user's; this task is never cancelled
+                if not isinstance(exc, NbDurableError | GeneratorExit):  # or it was thrown away
                     log.exception("cell %s of experiment %s failed", task.key, self.experiment_id)
                 self.refused[task.key] = exc
                 run = None
             place.lane.learn(_retries(run))
-            delay_s = self._again_after(run, round)
-            if delay_s is None:
+            if (delay_s := self._again_after(run, round)) is None:
                 break
             await self._pause(delay_s)
         with self.changed:
@@ -305,24 +308,25 @@ class Drive:
 
     async def _one_run(self, task: Task, ask: Ask, place: Place) -> Run | None:
         if not task.settings.budgets:
-            loop = await self._planned(task, ask, place)
-            await self._follow(task, loop)
+            await self._follow(task, await self._planned(task, ask, place))
             return self.runs.get(task.key)
-        while True:
-            async with self._budget_gate:
-                if self._is_stopped:
-                    return None
+        if self._budget_gate.locked():
+            place.give()  # its call takes one; those it waits for may need this to go on
+        async with self._budget_gate:
+            while not self._is_stopped:
                 self._some_ended.clear()
                 try:
                     loop = await self._planned(task, ask, place)
-                except BudgetExceeded:
-                    if not self._has_live():
-                        raise
-                else:
-                    going = asyncio.create_task(self._follow(task, loop))
-                    await _first(going, loop.holds)
                     break
-            await self._some_ended.wait()  # what it held may be free now
+                except BudgetExceeded:
+                    if not (self._has_live() or self._some_ended.is_set()):
+                        raise
+                place.give()
+                await self._some_ended.wait()  # what it held may be free now
+            else:
+                return None
+            going = asyncio.create_task(self._follow(task, loop))
+            await _first(going, loop.holds)
         await going
         return self.runs.get(task.key)
 
