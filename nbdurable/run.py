@@ -8,7 +8,9 @@ for a reader (B17).
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from typing import Any, Literal
 
@@ -246,11 +248,10 @@ class Run(Watched):
 
     async def _last_words(self, woken: asyncio.Event) -> None:
         """Wait until what came of a cancelled run is stored, so that the next one can begin."""
-        left = LAST_WORDS_S
-        while not self._is_done and left > 0:
+        until = time.monotonic() + LAST_WORDS_S
+        while not self._is_done and time.monotonic() < until:
             woken.clear()
             await _beat(woken)
-            left -= BEAT_S
 
     def stream(self) -> TextStream:
         """Return the answer's text in pieces, for ``for`` or ``async for``."""
@@ -286,13 +287,12 @@ class Run(Watched):
         return self
 
     def _wait_done(self, timeout_s: float | None) -> None:
-        left = float("inf") if timeout_s is None else timeout_s
-        while not self._is_done and left > 0:
+        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while not self._is_done and (left := until - time.monotonic()) > 0:
             with self._settled:
                 if not (self._is_done or self._has_question()):
                     self._settled.wait(min(BEAT_S, left))
             self._ask()
-            left -= BEAT_S
 
     def stop_for_reader(self) -> None:
         """Cancel for an interrupted reader, and wait until what came is stored."""

@@ -9,7 +9,7 @@ import pytest
 
 import nbdurable as nb
 from nbdurable.errors import ModelError
-from nbdurable.explore import drive
+from nbdurable.explore import drive, work
 from nbdurable.models.base import ModelRequest
 from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.stores.base import Store
@@ -291,3 +291,13 @@ def test_cells_that_wait_are_no_tasks_of_the_loop(store: Store, budget_usd: floa
     opened(store, model).sample(60, "Q", concurrency=2, show=None, budget_usd=budget_usd)
 
     assert (len(tasks), max(tasks) < 30) == (60, True), tasks
+
+
+def test_wait_takes_the_time_it_is_given_however_many_cells_come(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "BEAT_S", WAIT_S)  # as if each look took its longest
+
+    exp = opened(store).sample(20, "Q", wait=False, concurrency=1).wait(timeout_s=WAIT_S)
+
+    assert [cell.state for cell in exp] == ["done"] * 20

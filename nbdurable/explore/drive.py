@@ -310,8 +310,7 @@ class Drive:
         if not task.settings.budgets:
             await self._follow(task, await self._planned(task, ask, place))
             return self.runs.get(task.key)
-        if self._budget_gate.locked():
-            place.give()  # its call takes one; those it waits for may need this to go on
+        place.give()  # its call takes one; those that it waits for here may need this to go on
         async with self._budget_gate:
             while not self._is_stopped:
                 self._some_ended.clear()
@@ -321,7 +320,6 @@ class Drive:
                 except BudgetExceeded:
                     if not (self._has_live() or self._some_ended.is_set()):
                         raise
-                place.give()
                 await self._some_ended.wait()  # what it held may be free now
             else:
                 return None

@@ -7,6 +7,8 @@ the cells (`standing`).
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -246,19 +248,18 @@ class Work(Standing):
         return self
 
     def _follow(self, timeout_s: float | None, show: Bar) -> None:
-        left = float("inf") if timeout_s is None else timeout_s
+        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
         drives = self._drives()
         total = len(self._keys)
         with progress(self._name or "", total, show, self._summary, is_live=bool(drives)) as tell:
             done = total - sum(len(drive.keys) for drive in drives)
-            while left > 0:
+            while (left := until - time.monotonic()) > 0:
                 ended = [run for drive in drives for run in drive.ended()]
                 tell(done + len(ended), ended)
                 live = next((drive for drive in drives if not drive.is_done), None)
                 if live is None:
                     break
                 live.look_up(len(live.order), min(BEAT_S, left))
-                left -= BEAT_S
 
     def _stop(self) -> None:
         """Cancel for an interrupted reader, and wait until what came is stored."""
