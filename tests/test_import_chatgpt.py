@@ -71,7 +71,7 @@ def test_an_entry_without_its_parent_is_a_root_and_told() -> None:
     assert primes.parents == {"q": None, "p": "q", "lost": None}
     assert primes.position == "p"
     assert "entry 'lost': the parent 'gone' is missing; it is a root" in told(report)
-    assert "the position 'deleted-node' is no entry" in told(report)
+    assert "the position 'deleted-node' is not there" in told(report)
     assert json.loads(primes.stored("lost").payload)["source"] == {"missing_parent": "gone"}
 
 

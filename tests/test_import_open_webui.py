@@ -57,7 +57,7 @@ def test_a_position_that_is_no_message_falls_back_with_one_warning(store: Store)
     report = nb.load(FILE, store=store)
 
     assert talks(store)[ID].position == "w-a2"
-    assert told(report).count("the position 'w-orphan' is no entry") == 1
+    assert told(report).count("the position 'w-orphan' is not there") == 1
 
 
 # case 4

@@ -185,6 +185,12 @@ def test_check_says_that_no_provider_can_be_named() -> None:
 
 
 # B7
+def test_a_misspelt_local_is_told_of() -> None:
+    with pytest.raises(ModelError, match=r"model 'lokal'; did you mean 'local'\? else give one"):
+        LiteLLMModel("lokal").check()
+
+
+# B7
 @pytest.mark.parametrize(
     ("name", "key"),
     [

@@ -70,7 +70,7 @@ def test_entries_that_cannot_be_read_are_no_new_session(model: ScriptedModel) ->
 # B6
 @pytest.mark.parametrize("wrong", [{"model": "  "}, {"model": 3}, {"max_steps": 0}])
 def test_what_open_refuses_leaves_no_session_and_no_file(wrong: dict[str, object]) -> None:
-    with pytest.raises((TypeError, ValueError), match=r"blank|is a int|max_steps is 0"):
+    with pytest.raises((TypeError, ValueError), match=r"blank|is of type int|max_steps is 0"):
         nb.open("s", store="s.duckdb", **wrong)  # type: ignore[arg-type]
 
     assert not Path("s.duckdb").exists()

@@ -276,7 +276,7 @@ class _Planting:
         newest = self._ids[whole[-1]] if whole else None
         if self._found.leaf is not None:
             at = f"the newest branch, {shown(whole[-1])}" if whole else "the root"
-            told = f"the position {shown(self._found.leaf)} is no entry; it is {at} now"
+            told = f"the position {shown(self._found.leaf)} is not there; it is {at} now"
             self._note(None, told, repaired=True)
         return newest
 
@@ -294,7 +294,7 @@ class _Planting:
             if value and first is not None:
                 about.append(Said(first, name, value, at=self._found.at))
             elif value:
-                self._note(None, f"it has no entry for its {name} to stand beside: {shown(value)}")
+                self._note(None, f"without an entry its {name} is kept nowhere: {shown(value)}")
         for said in about:
             self._annotate(said)
 

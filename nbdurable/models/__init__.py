@@ -32,7 +32,7 @@ def resolve_model(spec: Model | str) -> Model:
         _checked(spec.name)
         return spec
     raise TypeError(
-        f"model {shown(spec)} is a {type(spec).__name__}; "
+        f"model {shown(spec)} is of type {type(spec).__name__}; "
         "use 'local', a LiteLLM name or an object with the methods of Model"
     )
 

@@ -11,6 +11,7 @@ Importing this module does not import LiteLLM, which takes seconds; `preload` be
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 import os
 import random
@@ -153,9 +154,11 @@ class LiteLLMModel:
         given = {**self._defaults, **(params or {})}
         provider = self._provider(litellm, given)
         if provider is None:
+            near = difflib.get_close_matches(self._name, ["local"])
+            hint = "did you mean 'local'? else " if near else ""
             raise ModelError(
-                f"no provider can be named for model {shown(self._name)}; give one in front, such "
-                "'openai/gpt-5-mini' or 'anthropic/claude-sonnet-4-5', or use 'local'",
+                f"no provider can be named for model {shown(self._name)}; {hint}give one in front, "
+                "such as 'openai/gpt-5-mini' or 'anthropic/claude-sonnet-4-5', or use 'local'",
                 reason="unavailable",
             )
         missing = self._missing_keys(litellm, given)
