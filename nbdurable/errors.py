@@ -33,6 +33,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from nbdurable.tracebacks import lines_of
+
 if TYPE_CHECKING:
     from nbdurable.run import Run
 
@@ -85,6 +87,10 @@ def told(error: BaseException) -> str:
 
 class NbDurableError(Exception):
     """Base of every error raised on purpose by this package."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython prints: the lines that led here, without the package's own."""
+        return lines_of(self)
 
 
 class StoreError(NbDurableError, OSError):
