@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 
 import pytest
 
 import nbdurable as nb
 from nbdurable.errors import ModelError
 from nbdurable.explore import drive, work
-from nbdurable.models.base import ModelRequest
+from nbdurable.models.base import Delta, ModelRequest
 from nbdurable.models.scripted import ScriptedModel, calls
 from nbdurable.stores.base import Store
 from nbdurable.testing import FakeOpenAI, steps
@@ -277,6 +278,25 @@ def test_places_are_taken_first_come_first_served_and_those_who_leave_lose_none(
         return came, lane.taken
 
     assert asyncio.run(story()) == (["first", "last"], 1)
+
+
+def test_a_model_gets_no_more_calls_at_once_than_it_says(store: Store) -> None:
+    going: set[str] = set()
+    most: list[int] = []
+
+    class OneAtATime(ScriptedModel):
+        calls_at_once = 1
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+            going.add(call := str(len(most)))
+            most.append(len(going))
+            async for delta in super().stream(request):
+                yield delta
+            going.discard(call)
+
+    exp = opened(store, OneAtATime([0.01, "Yes."])).sample(6, "Q", show=None)
+
+    assert ([cell.state for cell in exp], most) == (["done"] * 6, [1] * 6)
 
 
 @pytest.mark.parametrize("budget_usd", [None, 9.0, 1.0], ids=["free", "ample", "tight"])

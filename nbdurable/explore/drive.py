@@ -280,8 +280,9 @@ class Drive:
                 return
 
     def _lane(self, task: Task) -> Lane:
-        provider = task.settings.model.name.split("/", 1)[0]
-        return self._lanes.setdefault(provider, Lane(self._concurrency))
+        model = task.settings.model
+        most = min(self._concurrency, getattr(model, "calls_at_once", self._concurrency))
+        return self._lanes.setdefault(model.name.split("/", 1)[0], Lane(most))
 
     # -- one cell --------------------------------------------------------------------------------
 

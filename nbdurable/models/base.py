@@ -116,7 +116,11 @@ Delta = TextDelta | ThinkingDelta | CallDelta | ImageDelta | RetryNotice | Finis
 
 @runtime_checkable
 class Model(Protocol):
-    """A language model; an implementation is shared by all runs of a handle."""
+    """A language model; an implementation is shared by all runs of a handle.
+
+    One that answers only so many calls at a time may say so by an attribute ``calls_at_once``: an
+    experiment makes no more, so that waiting for the others does not count as an answer's time.
+    """
 
     @property
     def name(self) -> str:

@@ -49,6 +49,7 @@ class LocalModel:
     """
 
     name = "local"
+    calls_at_once = 1
 
     def __init__(self, path: str | Path | None = None, *, n_ctx: int = 4096) -> None:
         self._path = Path(path) if path is not None else None
