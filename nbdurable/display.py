@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from nbdurable.errors import shown
 from nbdurable.events import Event
-from nbdurable.origin import shell
+from nbdurable.shells import shell
 
 Show = Literal["stream", "line"] | None
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 from nbdurable.errors import EntryError, shown
+from nbdurable.shells import shell
 from nbdurable.wire import is_repaired
 
 
@@ -57,12 +57,6 @@ def _started(pid: int) -> str:
     except OSError:
         return ""
     return stat.rpartition(")")[2].split()[19]
-
-
-def shell() -> object | None:
-    """Return IPython's shell, or None outside it; IPython is not imported to find out."""
-    ipython = sys.modules.get("IPython")
-    return ipython.get_ipython() if ipython is not None else None
 
 
 def cell_id() -> str | None:

@@ -7,12 +7,13 @@ known in one line, which forty lines of the package's inside push off the screen
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from nbdurable.shells import shell
 
 LEFT_OUT = "(what happened inside nbdurable is left out; %xmode Verbose, then %tb, shows it)"
 
@@ -25,20 +26,15 @@ def lines_of(error: BaseException) -> list[str]:
 
     It ends where the package was called, unless ``%xmode`` asked for another form.
     """
-    shell = _shell()
-    if shell is None:
+    running: Any = shell()
+    if running is None:
         return traceback.format_exception(error)
-    whole, form = error.__traceback__, shell.InteractiveTB
+    whole, form = error.__traceback__, running.InteractiveTB
     outside = _outside(whole) if form.mode == _USUAL else None
     if outside is None:
         return list(form.structured_traceback(type(error), error, whole))
     lines = list(form.structured_traceback(type(error), error, outside))
     return [*lines[:-1], LEFT_OUT, *lines[-1:]]
-
-
-def _shell() -> Any:
-    module = sys.modules.get("IPython")
-    return None if module is None else module.get_ipython()
 
 
 def _outside(whole: TracebackType | None) -> TracebackType | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 FLOORS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "errors tracebacks",
+        "errors tracebacks shells",
         "ids blocks frozen hosts watching",
         "entries wire codec stored events",
         "tree pairing views compaction annotations answers schemas",

@@ -40,25 +40,19 @@ def loop() -> Iterator[Loop]:
         yield loop
 
 
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as server:
-        yield server
-
-
 # -- the 33 kinds ------------------------------------------------------------------------------
 
 
 # B16 B22 B25
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.name)
 def test_each_kind_of_failure_keeps_what_came_and_says_why(
-    case: Failure, loop: Loop, server: FakeOpenAI
+    case: Failure, loop: Loop, fake: FakeOpenAI
 ) -> None:
-    outcome = call(loop, server, *case.steps, **case.params)
+    outcome = call(loop, fake, *case.steps, **case.params)
 
     reason = outcome.error.reason if outcome.error else None
     status = outcome.error.status if outcome.error else None
-    assert (reason, status, len(server.requests)) == (
+    assert (reason, status, len(fake.requests)) == (
         case.expected_reason,
         case.status,
         case.requests,
@@ -77,11 +71,11 @@ def test_there_are_33_kinds() -> None:
 
 # B22 case 23
 def test_a_call_cut_in_its_arguments_is_kept_raw_and_incomplete(
-    loop: Loop, server: FakeOpenAI
+    loop: Loop, fake: FakeOpenAI
 ) -> None:
     step = [*steps.tools(("read", '{"path": "a.txt"}'), size=6)[:4], steps.eof()]
 
-    outcome = call(loop, server, step, max_retries=0)
+    outcome = call(loop, fake, step, max_retries=0)
 
     assert [(c.raw, c.complete) for c in outcome.calls] == [('{"path": "a.', False)]
     assert failed(outcome).reason == "interrupted"
@@ -112,40 +106,40 @@ def test_a_provider_that_litellm_would_finish_by_itself_is_seen_as_cut(loop: Loo
 
 
 # B25
-def test_nothing_is_tried_again_after_output(loop: Loop, server: FakeOpenAI) -> None:
-    outcome = call(loop, server, [*steps.text("Hello")[:2], steps.drop()], max_retries=5)
+def test_nothing_is_tried_again_after_output(loop: Loop, fake: FakeOpenAI) -> None:
+    outcome = call(loop, fake, [*steps.text("Hello")[:2], steps.drop()], max_retries=5)
 
-    assert (len(server.requests), outcome.text) == (1, "Hell")
+    assert (len(fake.requests), outcome.text) == (1, "Hell")
     assert failed(outcome).reason == "interrupted"
 
 
 # B25
 @pytest.mark.parametrize("ending", [steps.eof(), steps.drop(), steps.raw(b"data: {x}\n\n")])
 def test_a_stream_cut_before_output_is_tried_again(
-    ending: steps.Action, loop: Loop, server: FakeOpenAI
+    ending: steps.Action, loop: Loop, fake: FakeOpenAI
 ) -> None:
     first = [steps.delta(role="assistant", content=""), ending, steps.eof()]
 
-    outcome = call(loop, server, first, steps.text("ok"))
+    outcome = call(loop, fake, first, steps.text("ok"))
 
-    assert (len(server.requests), outcome.text, outcome.error) == (2, "ok", None)
+    assert (len(fake.requests), outcome.text, outcome.error) == (2, "ok", None)
 
 
 # B25
-def test_an_error_event_before_output_is_tried_again(loop: Loop, server: FakeOpenAI) -> None:
+def test_an_error_event_before_output_is_tried_again(loop: Loop, fake: FakeOpenAI) -> None:
     event = b'data: {"error":{"message":"slow down","type":"rate_limit_error","code":429}}\n\n'
 
-    outcome = call(loop, server, [steps.raw(event), steps.eof()], steps.text("ok"))
+    outcome = call(loop, fake, [steps.raw(event), steps.eof()], steps.text("ok"))
 
     assert [n.error for n in outcome.of(RetryNotice)] == ["slow down"]
     assert outcome.text == "ok"
 
 
 # B25
-def test_a_retry_is_announced_with_its_wait_and_cause(loop: Loop, server: FakeOpenAI) -> None:
+def test_a_retry_is_announced_with_its_wait_and_cause(loop: Loop, fake: FakeOpenAI) -> None:
     busy = steps.status(429, "busy", retry_after_s=0.2)
 
-    outcome = call(loop, server, busy, steps.status(503, "down"), steps.text("ok"))
+    outcome = call(loop, fake, busy, steps.status(503, "down"), steps.text("ok"))
 
     first, second = outcome.of(RetryNotice)
     assert (first.attempt, first.delay_s, first.error) == (1, 0.2, "busy")
@@ -154,60 +148,56 @@ def test_a_retry_is_announced_with_its_wait_and_cause(loop: Loop, server: FakeOp
 
 
 # B25
-def test_a_retry_after_beyond_a_minute_is_told_not_waited_for(
-    loop: Loop, server: FakeOpenAI
-) -> None:
-    outcome = call(loop, server, steps.status(429, retry_after_s=3600), timeout=9999)
+def test_a_retry_after_beyond_a_minute_is_told_not_waited_for(loop: Loop, fake: FakeOpenAI) -> None:
+    outcome = call(loop, fake, steps.status(429, retry_after_s=3600), timeout=9999)
 
     error = failed(outcome)
-    assert (len(server.requests), error.reason, error.retry_after_s) == (1, "rate_limit", 3600.0)
+    assert (len(fake.requests), error.reason, error.retry_after_s) == (1, "rate_limit", 3600.0)
 
 
 # B25
 def test_a_retry_that_would_pass_the_deadline_is_not_waited_for(
-    loop: Loop, server: FakeOpenAI
+    loop: Loop, fake: FakeOpenAI
 ) -> None:
-    outcome = call(loop, server, steps.status(503, retry_after_s=30), timeout=10)
+    outcome = call(loop, fake, steps.status(503, retry_after_s=30), timeout=10)
 
-    assert (len(server.requests), failed(outcome).retry_after_s) == (1, 30.0)
+    assert (len(fake.requests), failed(outcome).retry_after_s) == (1, 30.0)
 
 
 # B25
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 413, 422])
-def test_a_refused_request_is_sent_once(code: int, loop: Loop, server: FakeOpenAI) -> None:
-    call(loop, server, steps.status(code), max_retries=3)
+def test_a_refused_request_is_sent_once(code: int, loop: Loop, fake: FakeOpenAI) -> None:
+    call(loop, fake, steps.status(code), max_retries=3)
 
-    assert len(server.requests) == 1
-
-
-def test_an_empty_account_is_not_asked_again(loop: Loop, server: FakeOpenAI) -> None:
-    outcome = call(loop, server, steps.status(429, "You exceeded your current quota"))
-
-    assert (len(server.requests), failed(outcome).reason) == (1, "rate_limit")
+    assert len(fake.requests) == 1
 
 
-def test_num_retries_counts_as_max_retries(loop: Loop, server: FakeOpenAI) -> None:
-    call(loop, server, steps.status(500), num_retries=1)
+def test_an_empty_account_is_not_asked_again(loop: Loop, fake: FakeOpenAI) -> None:
+    outcome = call(loop, fake, steps.status(429, "You exceeded your current quota"))
 
-    assert len(server.requests) == 2
+    assert (len(fake.requests), failed(outcome).reason) == (1, "rate_limit")
 
 
-def test_the_deadline_covers_a_stream_that_never_falls_silent(
-    loop: Loop, server: FakeOpenAI
-) -> None:
+def test_num_retries_counts_as_max_retries(loop: Loop, fake: FakeOpenAI) -> None:
+    call(loop, fake, steps.status(500), num_retries=1)
+
+    assert len(fake.requests) == 2
+
+
+def test_the_deadline_covers_a_stream_that_never_falls_silent(loop: Loop, fake: FakeOpenAI) -> None:
     def endless(body: dict) -> Iterator[steps.Action]:
         while True:
             yield steps.delta(content="x")
             yield steps.sleep(0.05)
 
-    outcome = call(loop, server, endless, timeout=0.5)
+    outcome = call(loop, fake, endless, timeout=0.5)
 
     error = failed(outcome)
-    assert (error.reason, error.status, len(server.requests)) == ("timeout", None, 1)
+    assert (error.reason, error.status, len(fake.requests)) == ("timeout", None, 1)
     assert str(error) == (
         "model 'openai/fake' failed: no whole answer came in 0.5 s; raise timeout= (seconds)"
     )
-    server.wait_for_disconnects(1)
+    fake.wait_for_disconnects(1)
 
 
 # -- cancel ------------------------------------------------------------------------------------
@@ -216,42 +206,42 @@ def test_the_deadline_covers_a_stream_that_never_falls_silent(
 # B22 B23
 @pytest.mark.parametrize("before_hang", [[], [steps.delta(content="a")]], ids=["headers", "text"])
 def test_cancelling_the_task_closes_the_connection(
-    before_hang: list, loop: Loop, server: FakeOpenAI
+    before_hang: list, loop: Loop, fake: FakeOpenAI
 ) -> None:
-    server.script([*before_hang, steps.hang()])
+    fake.script([*before_hang, steps.hang()])
 
     async def cancelled() -> bool:
-        task = asyncio.create_task(collect(model_of(server), ModelRequest(messages=(HI,))))
-        await asyncio.to_thread(server.wait_for_requests, 1)
+        task = asyncio.create_task(collect(model_of(fake), ModelRequest(messages=(HI,))))
+        await asyncio.to_thread(fake.wait_for_requests, 1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         return task.cancelled()
 
     assert loop.run(cancelled())
-    server.wait_for_disconnects(1)
+    fake.wait_for_disconnects(1)
 
 
 # B22
-def test_closing_the_stream_closes_the_connection(loop: Loop, server: FakeOpenAI) -> None:
-    server.script([steps.delta(content="a"), steps.hang()])
+def test_closing_the_stream_closes_the_connection(loop: Loop, fake: FakeOpenAI) -> None:
+    fake.script([steps.delta(content="a"), steps.hang()])
 
     async def first_only() -> Delta:
-        async with aclosing(model_of(server).stream(ModelRequest(messages=(HI,)))) as deltas:
+        async with aclosing(model_of(fake).stream(ModelRequest(messages=(HI,)))) as deltas:
             return await anext(deltas)
 
     assert loop.run(first_only()).text == "a"
-    server.wait_for_disconnects(1)
+    fake.wait_for_disconnects(1)
 
 
 # B22
-def test_cancelling_the_wait_before_a_retry_ends_it(loop: Loop, server: FakeOpenAI) -> None:
-    server.script(steps.status(429, retry_after_s=50))
+def test_cancelling_the_wait_before_a_retry_ends_it(loop: Loop, fake: FakeOpenAI) -> None:
+    fake.script(steps.status(429, retry_after_s=50))
 
     async def cancelled() -> tuple[bool, list]:
         noticed, seen = asyncio.Event(), []
 
         async def read() -> None:
-            model = model_of(server, timeout=600)
+            model = model_of(fake, timeout=600)
             async with aclosing(model.stream(ModelRequest(messages=(HI,)))) as deltas:
                 async for delta in deltas:
                     seen.append(delta)
@@ -321,11 +311,11 @@ def test_a_mock_of_litellm_s_own_is_a_whole_answer(loop: Loop) -> None:
 
 
 def test_a_call_delta_without_an_id_belongs_to_the_last_call_of_its_index(
-    loop: Loop, server: FakeOpenAI
+    loop: Loop, fake: FakeOpenAI
 ) -> None:
     step = steps.tools(("f", '{"a":1}'), ("g", '{"b":2}'), size=3, same_index=True)
 
-    outcome = call(loop, server, step)
+    outcome = call(loop, fake, step)
 
     assert {d.key for d in outcome.of(CallDelta)} == {0, 1}
     assert [(c.id, c.raw) for c in outcome.calls] == [

@@ -38,16 +38,10 @@ def loop() -> Iterator[Loop]:
         yield loop
 
 
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as server:
-        yield server
-
-
 # -- what an answer carries --------------------------------------------------------------------
 
 
-def test_usage_is_disjoint(loop: Loop, server: FakeOpenAI) -> None:
+def test_usage_is_disjoint(loop: Loop, fake: FakeOpenAI) -> None:
     counts = {
         "prompt_tokens": 100,
         "completion_tokens": 50,
@@ -56,7 +50,7 @@ def test_usage_is_disjoint(loop: Loop, server: FakeOpenAI) -> None:
         "completion_tokens_details": {"reasoning_tokens": 20},
     }
 
-    usage = call(loop, server, steps.text("42", counts=counts)).finish.usage
+    usage = call(loop, fake, steps.text("42", counts=counts)).finish.usage
 
     assert usage is not None
     assert usage.to_dict() == {
@@ -69,41 +63,37 @@ def test_usage_is_disjoint(loop: Loop, server: FakeOpenAI) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_cost_is_known_for_a_model_with_a_price(
-    stream: bool, loop: Loop, server: FakeOpenAI
-) -> None:
-    finish = call(loop, server, steps.text("42"), model="openai/gpt-4o-mini", stream=stream).finish
+def test_cost_is_known_for_a_model_with_a_price(stream: bool, loop: Loop, fake: FakeOpenAI) -> None:
+    finish = call(loop, fake, steps.text("42"), model="openai/gpt-4o-mini", stream=stream).finish
 
     assert finish.cost_usd == pytest.approx(11 * 0.15e-6 + 7 * 0.6e-6)
 
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_cost_is_none_for_a_model_without_a_price(
-    stream: bool, loop: Loop, server: FakeOpenAI
+    stream: bool, loop: Loop, fake: FakeOpenAI
 ) -> None:
-    finish = call(loop, server, steps.text("42"), stream=stream).finish
+    finish = call(loop, fake, steps.text("42"), stream=stream).finish
 
     assert (finish.cost_usd, finish.usage is None) == (None, False)
 
 
 # B64
-def test_a_provider_s_nan_is_none(loop: Loop, server: FakeOpenAI) -> None:
+def test_a_provider_s_nan_is_none(loop: Loop, fake: FakeOpenAI) -> None:
     counts = {**steps.USAGE, "cost": float("nan")}
 
-    finish = call(loop, server, steps.text("42", counts=counts)).finish
+    finish = call(loop, fake, steps.text("42", counts=counts)).finish
 
     assert finish.cost_usd is None
 
 
-def test_usage_that_the_provider_did_not_report_is_unknown(loop: Loop, server: FakeOpenAI) -> None:
-    finish = call(loop, server, steps.text("42", counts=None), model="openai/gpt-4o-mini").finish
+def test_usage_that_the_provider_did_not_report_is_unknown(loop: Loop, fake: FakeOpenAI) -> None:
+    finish = call(loop, fake, steps.text("42", counts=None), model="openai/gpt-4o-mini").finish
 
     assert (finish.usage, finish.cost_usd) == (None, None)
 
 
-def test_the_answering_model_and_provider_are_those_reported(
-    loop: Loop, server: FakeOpenAI
-) -> None:
+def test_the_answering_model_and_provider_are_those_reported(loop: Loop, fake: FakeOpenAI) -> None:
     chunk = {
         "id": "x",
         "object": "chat.completion.chunk",
@@ -114,7 +104,7 @@ def test_the_answering_model_and_provider_are_those_reported(
     }
     data = b"data: " + json.dumps(chunk).encode() + b"\n\n"
 
-    finish = call(loop, server, [steps.raw(data), steps.done()]).finish
+    finish = call(loop, fake, [steps.raw(data), steps.done()]).finish
 
     assert (finish.answered_by, finish.provider, finish.fingerprint) == ("real-7", "openai", "fp_1")
 
@@ -123,23 +113,23 @@ def test_the_answering_model_and_provider_are_those_reported(
     ("word", "stop_reason"), [("stop", "stop"), ("length", "length"), ("banana", "stop")]
 )
 def test_finish_reasons_become_ours(
-    word: str, stop_reason: str, loop: Loop, server: FakeOpenAI
+    word: str, stop_reason: str, loop: Loop, fake: FakeOpenAI
 ) -> None:
-    finish = call(loop, server, steps.text("ab", reason=word)).finish
+    finish = call(loop, fake, steps.text("ab", reason=word)).finish
 
     assert (finish.stop_reason, finish.error) == (stop_reason, None)
 
 
-def test_calls_under_a_finish_of_stop_are_tool_calls(loop: Loop, server: FakeOpenAI) -> None:
+def test_calls_under_a_finish_of_stop_are_tool_calls(loop: Loop, fake: FakeOpenAI) -> None:
     step = [a for a in steps.tools(("f", {})) if a.kind != "finish"]
 
-    finish = call(loop, server, [*step[:-2], steps.finish("stop"), *step[-2:]]).finish
+    finish = call(loop, fake, [*step[:-2], steps.finish("stop"), *step[-2:]]).finish
 
     assert finish.stop_reason == "tool_calls"
 
 
-def test_a_content_filter_is_an_error_that_keeps_the_text(loop: Loop, server: FakeOpenAI) -> None:
-    outcome = call(loop, server, steps.text("ab", reason="content_filter"))
+def test_a_content_filter_is_an_error_that_keeps_the_text(loop: Loop, fake: FakeOpenAI) -> None:
+    outcome = call(loop, fake, steps.text("ab", reason="content_filter"))
 
     assert (outcome.text, outcome.finish.stop_reason) == ("ab", "error")
     assert outcome.finish.error == (
@@ -147,59 +137,57 @@ def test_a_content_filter_is_an_error_that_keeps_the_text(loop: Loop, server: Fa
     )
 
 
-def test_a_refusal_is_an_error_that_keeps_the_text(loop: Loop, server: FakeOpenAI) -> None:
+def test_a_refusal_is_an_error_that_keeps_the_text(loop: Loop, fake: FakeOpenAI) -> None:
     step = [steps.delta(role="assistant", refusal="I cannot"), steps.finish(), steps.done()]
 
-    outcome = call(loop, server, step)
+    outcome = call(loop, fake, step)
 
     assert (outcome.text, outcome.finish.stop_reason) == ("I cannot", "error")
 
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_an_image_in_the_answer_is_an_image_block(
-    stream: bool, loop: Loop, server: FakeOpenAI
+    stream: bool, loop: Loop, fake: FakeOpenAI
 ) -> None:
     url = {"url": "data:image/png;base64,iVBORw0KGgo="}
     part = {"type": "image_url", "image_url": url, "index": 0}
     step = [steps.delta(role="assistant", content="pic", images=[part]), *steps.text("")[1:]]
 
-    outcome = call(loop, server, step, stream=stream)
+    outcome = call(loop, fake, step, stream=stream)
 
     picture = ImageBlock(Blob.of(b"\x89PNG\r\n\x1a\n"), "image/png")
     assert outcome.blocks == (TextBlock("pic"), picture)
 
 
 # B16
-def test_an_answer_in_one_piece_gives_the_same_blocks(loop: Loop, server: FakeOpenAI) -> None:
+def test_an_answer_in_one_piece_gives_the_same_blocks(loop: Loop, fake: FakeOpenAI) -> None:
     step = steps.tools(("add", {"a": 1}), ("mul", {"b": 2}), content="So:")
 
-    streamed = call(loop, server, step)
-    whole = call(loop, server, step, stream=False)
+    streamed = call(loop, fake, step)
+    whole = call(loop, fake, step, stream=False)
 
     assert whole.blocks == streamed.blocks
     assert whole.finish.stop_reason == streamed.finish.stop_reason == "tool_calls"
     assert whole.finish.usage == streamed.finish.usage
-    assert server.requests[-1].body.get("stream") in (None, False)
+    assert fake.requests[-1].body.get("stream") in (None, False)
 
 
 # -- Anthropic ----------------------------------------------------------------------------------
 
 
 # B46
-def test_signed_thinking_is_kept_and_sent_back_byte_for_byte(
-    loop: Loop, server: FakeOpenAI
-) -> None:
-    outcome = call(loop, server, anthropic(THOUGHT, REDACTED, SAID), model=CLAUDE)
+def test_signed_thinking_is_kept_and_sent_back_byte_for_byte(loop: Loop, fake: FakeOpenAI) -> None:
+    outcome = call(loop, fake, anthropic(THOUGHT, REDACTED, SAID), model=CLAUDE)
     answer = Message("assistant", outcome.blocks)
     request = ModelRequest(messages=(HI, answer, HI), params={"max_tokens": 50})
-    loop.run(collect(model_of(server, CLAUDE), request))
+    loop.run(collect(model_of(fake, CLAUDE), request))
 
     assert outcome.blocks == (
         ThinkingBlock("hm so", "SIG=="),
         ThinkingBlock("", None, "OPAQUE"),
         TextBlock("Hello"),
     )
-    sent = server.requests[-1].body["messages"][1]["content"]
+    sent = fake.requests[-1].body["messages"][1]["content"]
     assert sent[:2] == [
         {"type": "thinking", "thinking": "hm so", "signature": "SIG=="},
         {"type": "redacted_thinking", "data": "OPAQUE"},
@@ -208,9 +196,9 @@ def test_signed_thinking_is_kept_and_sent_back_byte_for_byte(
 
 # B30
 def test_a_call_that_the_provider_ran_is_marked_and_asks_for_no_tool(
-    loop: Loop, server: FakeOpenAI
+    loop: Loop, fake: FakeOpenAI
 ) -> None:
-    outcome = call(loop, server, anthropic(SEARCH, SAID), model=CLAUDE)
+    outcome = call(loop, fake, anthropic(SEARCH, SAID), model=CLAUDE)
 
     (found,) = outcome.calls
     assert (found.id, found.name, found.provider_run) == ("srvtoolu_1", "web_search", True)
@@ -218,8 +206,8 @@ def test_a_call_that_the_provider_ran_is_marked_and_asks_for_no_tool(
     assert outcome.finish.stop_reason == "stop"
 
 
-def test_anthropic_usage_is_disjoint_too(loop: Loop, server: FakeOpenAI) -> None:
-    finish = call(loop, server, anthropic(SAID), model=CLAUDE).finish
+def test_anthropic_usage_is_disjoint_too(loop: Loop, fake: FakeOpenAI) -> None:
+    finish = call(loop, fake, anthropic(SAID), model=CLAUDE).finish
 
     assert finish.usage is not None
     assert finish.usage.to_dict() == {
@@ -234,11 +222,11 @@ def test_anthropic_usage_is_disjoint_too(loop: Loop, server: FakeOpenAI) -> None
 
 
 # B31
-def test_claude_reads_images_inside_tool_results(loop: Loop, server: FakeOpenAI) -> None:
+def test_claude_reads_images_inside_tool_results(loop: Loop, fake: FakeOpenAI) -> None:
     image = ImageBlock(Blob.of(b"\x89PNG"))
     asked = call(
         loop,
-        server,
+        fake,
         anthropic(({"type": "tool_use", "id": "t1", "name": "plot", "input": {}}, [])),
         model=CLAUDE,
     )
@@ -247,18 +235,18 @@ def test_claude_reads_images_inside_tool_results(loop: Loop, server: FakeOpenAI)
     tools = (ToolSpec("plot", "Plot it.", {"type": "object", "properties": {}}),)
     request = ModelRequest(messages=history, tools=tools, params={"max_tokens": 50})
 
-    loop.run(collect(model_of(server, CLAUDE), request))
+    loop.run(collect(model_of(fake, CLAUDE), request))
 
-    sent = server.requests[-1].body["messages"][-1]["content"]
+    sent = fake.requests[-1].body["messages"][-1]["content"]
     assert [part["type"] for part in sent] == ["tool_result"]
     assert [part["type"] for part in sent[0]["content"]] == ["text", "image"]
 
 
-def test_an_overloaded_event_before_output_is_tried_again(loop: Loop, server: FakeOpenAI) -> None:
+def test_an_overloaded_event_before_output_is_tried_again(loop: Loop, fake: FakeOpenAI) -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     event = f"event: error\ndata: {json.dumps(error)}\n\n".encode()
 
-    outcome = call(loop, server, [steps.raw(event), steps.eof()], anthropic(SAID), model=CLAUDE)
+    outcome = call(loop, fake, [steps.raw(event), steps.eof()], anthropic(SAID), model=CLAUDE)
 
     assert ([n.error for n in outcome.of(RetryNotice)], outcome.text) == (["Overloaded"], "Hello")
 
@@ -316,12 +304,12 @@ PROVIDERS = [
 # B22
 @pytest.mark.parametrize(("name", "script"), PROVIDERS, ids=[name for name, _ in PROVIDERS])
 def test_a_whole_answer_is_told_from_a_cut_one_for_every_provider(
-    name: str, script: Any, loop: Loop, server: FakeOpenAI
+    name: str, script: Any, loop: Loop, fake: FakeOpenAI
 ) -> None:
-    base = server.base_url if script is openai_like else server.url
+    base = fake.base_url if script is openai_like else fake.url
 
-    whole = call(loop, server, script(whole=True), model=name, max_retries=0, api_base=base)
-    cut = call(loop, server, script(whole=False), model=name, max_retries=0, api_base=base)
+    whole = call(loop, fake, script(whole=True), model=name, max_retries=0, api_base=base)
+    cut = call(loop, fake, script(whole=False), model=name, max_retries=0, api_base=base)
 
     assert (whole.text, whole.error, whole.finish.stop_reason) == ("Hello", None, "stop")
     assert (cut.text, failed(cut).reason, cut.assembly.finish) == ("Hello", "interrupted", None)
@@ -338,10 +326,10 @@ def test_a_whole_answer_is_told_from_a_cut_one_for_every_provider(
     ],
 )
 def test_gemini_s_own_finish_reasons_are_read(
-    chunk: dict, stop_reason: str, loop: Loop, server: FakeOpenAI
+    chunk: dict, stop_reason: str, loop: Loop, fake: FakeOpenAI
 ) -> None:
     script = lines(chunk, before="data: ", end="\n\n")
 
-    outcome = call(loop, server, script, model="gemini/gemini-2.5-flash", api_base=server.url)
+    outcome = call(loop, fake, script, model="gemini/gemini-2.5-flash", api_base=fake.url)
 
     assert outcome.finish.stop_reason == stop_reason

@@ -19,12 +19,6 @@ def loop() -> Iterator[Loop]:
         yield loop
 
 
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as server:
-        yield server
-
-
 class Told:
     """What a callback of LiteLLM's was told, and how often it put an answer together."""
 
@@ -56,22 +50,22 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
 
 @pytest.mark.parametrize("of_call", [False, True], ids=["of the process", "of the call"])
 def test_a_callback_is_told_of_the_whole_answer(
-    loop: Loop, server: FakeOpenAI, told: Told, monkeypatch: pytest.MonkeyPatch, of_call: bool
+    loop: Loop, fake: FakeOpenAI, told: Told, monkeypatch: pytest.MonkeyPatch, of_call: bool
 ) -> None:
     params = {"success_callback": [told]} if of_call else {}
     if not of_call:
         monkeypatch.setattr(load(), "success_callback", [told])
 
-    call(loop, server, steps.text("The whole answer."), **params)
+    call(loop, fake, steps.text("The whole answer."), **params)
 
     assert told.has_come.wait(10)
     assert told.texts == ["The whole answer."]
 
 
 def test_without_a_callback_an_answer_is_put_together_once(
-    loop: Loop, server: FakeOpenAI, told: Told
+    loop: Loop, fake: FakeOpenAI, told: Told
 ) -> None:
-    answer = call(loop, server, steps.text("The whole answer."))
+    answer = call(loop, fake, steps.text("The whole answer."))
 
     assert (answer.text, answer.finish.usage is not None, told.built) == (
         "The whole answer.",

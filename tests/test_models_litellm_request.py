@@ -34,24 +34,18 @@ def loop() -> Iterator[Loop]:
         yield loop
 
 
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as server:
-        yield server
-
-
 # -- the request -------------------------------------------------------------------------------
 
 
-def test_the_request_carries_system_tools_and_parameters(loop: Loop, server: FakeOpenAI) -> None:
+def test_the_request_carries_system_tools_and_parameters(loop: Loop, fake: FakeOpenAI) -> None:
     tool = ToolSpec("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}})
     request = ModelRequest(
         messages=(HI,), system="Be brief.", tools=(tool,), params={"temperature": 0.2}
     )
 
-    loop.run(collect(model_of(server, temperature=0.9, seed=7), request))
+    loop.run(collect(model_of(fake, temperature=0.9, seed=7), request))
 
-    body = server.requests[-1].body
+    body = fake.requests[-1].body
     assert body["messages"][0] == {"role": "system", "content": "Be brief."}
     assert body["tools"] == [{"type": "function", "function": tool.to_dict()}]
     assert (body["temperature"], body["seed"]) == (0.2, 7)
@@ -59,7 +53,7 @@ def test_the_request_carries_system_tools_and_parameters(loop: Loop, server: Fak
 
 
 # B47
-def test_describe_shows_the_request_and_no_secret(server: FakeOpenAI) -> None:
+def test_describe_shows_the_request_and_no_secret(fake: FakeOpenAI) -> None:
     model = LiteLLMModel(
         "openai/fake",
         {
@@ -85,13 +79,13 @@ def test_describe_shows_the_request_and_no_secret(server: FakeOpenAI) -> None:
 
 
 # B47
-def test_describe_gives_the_messages_that_stream_sends(loop: Loop, server: FakeOpenAI) -> None:
-    model, request = model_of(server), ModelRequest(messages=(HI,), system="S")
+def test_describe_gives_the_messages_that_stream_sends(loop: Loop, fake: FakeOpenAI) -> None:
+    model, request = model_of(fake), ModelRequest(messages=(HI,), system="S")
 
     shown = model.describe(request)
     loop.run(collect(model, request))
 
-    assert server.requests[-1].body["messages"] == shown["messages"]
+    assert fake.requests[-1].body["messages"] == shown["messages"]
 
 
 # -- secrets -----------------------------------------------------------------------------------
@@ -100,7 +94,7 @@ def test_describe_gives_the_messages_that_stream_sends(loop: Loop, server: FakeO
 # B69
 @pytest.mark.parametrize("code", [400, 401, 429, 500])
 def test_no_error_holds_a_secret_of_the_request(
-    code: int, loop: Loop, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    code: int, loop: Loop, fake: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_SERVICE_TOKEN", "token-of-the-environment")
     echo = f"bad key {KEY} header letmein99 body swordfish env token-of-the-environment"
@@ -110,7 +104,7 @@ def test_no_error_holds_a_secret_of_the_request(
         "max_retries": 1,
     }
 
-    outcome = call(loop, server, steps.status(code, echo, retry_after_s=0), **params)
+    outcome = call(loop, fake, steps.status(code, echo, retry_after_s=0), **params)
 
     error = failed(outcome)
     told = "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error))
@@ -148,8 +142,8 @@ def test_what_looks_like_a_secret_is_hidden(text: str) -> None:
         assert secret not in failure.text
 
 
-def test_a_provider_s_long_text_is_one_short_line(loop: Loop, server: FakeOpenAI) -> None:
-    outcome = call(loop, server, steps.status(400, "line one\nline two " + "x" * 5000))
+def test_a_provider_s_long_text_is_one_short_line(loop: Loop, fake: FakeOpenAI) -> None:
+    outcome = call(loop, fake, steps.status(400, "line one\nline two " + "x" * 5000))
 
     text = str(failed(outcome))
     assert "\n" not in text
@@ -157,8 +151,8 @@ def test_a_provider_s_long_text_is_one_short_line(loop: Loop, server: FakeOpenAI
     assert len(text) < TEXT_LIMIT + 150
 
 
-def test_an_error_names_model_status_cause_and_what_to_do(loop: Loop, server: FakeOpenAI) -> None:
-    outcome = call(loop, server, steps.status(401, "no such key"))
+def test_an_error_names_model_status_cause_and_what_to_do(loop: Loop, fake: FakeOpenAI) -> None:
+    outcome = call(loop, fake, steps.status(401, "no such key"))
 
     assert str(failed(outcome)) == (
         "model 'openai/fake' failed with status 401: no such key; check the provider's API key"

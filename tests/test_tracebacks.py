@@ -82,7 +82,7 @@ def test_what_a_user_raises_is_shown_whole(notebook: Notebook) -> None:
     assert (printed[-1], LEFT_OUT in printed) == ("NbDurableError: mine", False)
 
 
-def test_the_cause_of_an_error_is_shown_with_it(notebook: Notebook, chat: nb.Session) -> None:
+def test_the_cause_of_an_error_is_shown_with_it(notebook: Notebook) -> None:
     cell = "try:\n    1 / 0\nexcept ZeroDivisionError as exc:\n    raise error('mine') from exc"
 
     printed = notebook.run(cell, error=NbDurableError)

@@ -19,7 +19,8 @@ from typing import Any
 from nbdurable.display import in_kernel
 from nbdurable.errors import NbDurableError
 from nbdurable.notebook.bridge import Bridge, in_context
-from nbdurable.origin import cell_execution, shell
+from nbdurable.origin import cell_execution
+from nbdurable.shells import shell
 
 log = logging.getLogger("nbdurable")
 

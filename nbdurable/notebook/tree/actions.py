@@ -18,10 +18,10 @@ from nbdurable.explore.drive import drives_of
 from nbdurable.loaded import Loaded
 from nbdurable.notebook.bridge import Refused
 from nbdurable.notebook.tree.calls import STARTS, Call, calls_of, checked
-from nbdurable.origin import shell
 from nbdurable.questions import Question
 from nbdurable.run import Run
 from nbdurable.session import Session
+from nbdurable.shells import shell
 
 DOUBLE_S = 0.5  # an action like the last one, so soon after it, is the same click
 BEAT_S = 0.02
